@@ -38,7 +38,7 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
     if request.HasField("call_id"):
         _check_call_id("call_id", request.call_id, violations)
     _check_agent(request, violations)
-    _check_prompt(request, violations)
+    characters = _check_prompt(request, violations)
     shape = _shape(request, violations)
     violations.check_range("max_output_tokens", request.max_output_tokens, 0, _MAX_OUTPUT_TOKENS)
     affordable = request.affordable_output_tokens
@@ -48,19 +48,17 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
         field="affordable_input_tokens",
         otherwise="must not be below 0",
     )
-    call = Call(request, shape)
     documents = _find_documents(request, cache, violations)
-    violations.check(
-        that=call.seconds is None or 0 < call.seconds <= _MAX_TIMEOUT_SECONDS,
-        field="timeout",
-        otherwise=f"must be above 0 and at most {_MAX_TIMEOUT_SECONDS} s",
-    )
+    seconds = Call(request, shape).seconds
+    if seconds is not None and not 0 < seconds <= _MAX_TIMEOUT_SECONDS:
+        violations.add("timeout", f"must be above 0 and at most {_MAX_TIMEOUT_SECONDS} s")
     _check_answer_start(request, violations)
     violations.refuse()
     if (missing := sum(held is None for held in documents.values())) > 0:
         message = f"{missing} documents of the prompt are not known here; call again with their texts"
         raise failed_precondition("DOCUMENTS_MISSING", message)
-    return _create_call(request, shape, {path: held for path, held in documents.items() if held is not None})
+    known = {path: held for path, held in documents.items() if held is not None}
+    return _create_call(request, shape, known) if known else Call(request, shape, {}, characters)
 
 
 def check_cancel(request: gateway_pb2.CancelCallRequest) -> gateway_pb2.CallId:
@@ -128,22 +126,15 @@ def _check_agent(request: gateway_pb2.GenerateRequest, violations: Violations) -
         violations.add("agent", "is required")
         return
     agent = request.agent
-    violations.check(
-        that=bool(AGENT_ID.fullmatch(agent.id)), field="agent.id", otherwise=f"must match {AGENT_ID.pattern}"
-    )
+    if not AGENT_ID.fullmatch(agent.id):
+        violations.add("agent.id", f"must match {AGENT_ID.pattern}")
     _check_tools(agent, violations)
     check_settings(violations, "agent", agent)
-    violations.check(
-        that=len(agent.routes) <= _MAX_ROUTES,
-        field="agent.routes",
-        otherwise=f"has more than {_MAX_ROUTES} routes",
-    )
+    if len(agent.routes) > _MAX_ROUTES:
+        violations.add("agent.routes", f"has more than {_MAX_ROUTES} routes")
     for index, route in enumerate(agent.routes):
-        violations.check(
-            that=0 < len(route) <= _MAX_NAME,
-            field=f"agent.routes[{index}]",
-            otherwise=f"must have 1 to {_MAX_NAME} characters",
-        )
+        if not 0 < len(route) <= _MAX_NAME:
+            violations.add(f"agent.routes[{index}]", f"must have 1 to {_MAX_NAME} characters")
 
 
 def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:
@@ -157,7 +148,8 @@ def _check_tools(agent: agent_pb2.Agent, violations: Violations) -> None:
         seen.add(tool)
 
 
-def _check_prompt(request: gateway_pb2.GenerateRequest, violations: Violations) -> None:
+def _check_prompt(request: gateway_pb2.GenerateRequest, violations: Violations) -> int:
+    """Return how many characters the texts of the prompt have."""
     violations.check(that=bool(request.prompt), field="prompt", otherwise="needs at least one part")
     paths: set[str] = set()
     characters, is_blank = 0, True
@@ -170,6 +162,7 @@ def _check_prompt(request: gateway_pb2.GenerateRequest, violations: Violations) 
         violations.add("prompt", f"has more than {_MAX_PROMPT_CHARACTERS} characters")
     elif request.prompt and is_blank:
         violations.add("prompt", "holds no text")
+    return characters
 
 
 def _check_part(part: gateway_pb2.PromptPart, field: str, paths: set[str], violations: Violations) -> None:
@@ -233,8 +226,6 @@ def _create_call(
     request: gateway_pb2.GenerateRequest, shape: AnswerShape | None, documents: Mapping[str, HeldText]
 ) -> Call:
     """Return a call whose request names its documents by their digests, however they came."""
-    if not documents:
-        return Call(request, shape, {}, sum(len(part.text) for part in request.prompt))
     bare, size = copy_without(request, "prompt"), 0
     for part in request.prompt:
         held = documents.get(part.document)

@@ -41,8 +41,8 @@ def enum_labels(enum: EnumDescriptor) -> Mapping[str, int]:
 
 
 @cache
-def _settings_in(message: object) -> Sequence[FieldDescriptor]:
-    return [each for each in fields_of(message) if setting_of(each) is not None]
+def _settings_in(message: object) -> Sequence[tuple[FieldDescriptor, Setting]]:
+    return [(each, said) for each in fields_of(message) if (said := setting_of(each)) is not None]
 
 
 @cache
@@ -111,9 +111,9 @@ def _is_group(field: FieldDescriptor) -> bool:
 
 def check_settings(violations: Violations, path: str, message: Message, *, but: Collection[str] = ()) -> None:
     """Note every setting of a message, and of those inside, that is out of its range; leave out the fields named in `but`."""
-    for field in _settings_in(message.DESCRIPTOR):
+    for field, said in _settings_in(message.DESCRIPTOR):
         if field.name not in but:
-            check_field(violations, path, message, field.name)
+            _check_setting(violations, path, message, field, said)
 
 
 def check_field(violations: Violations, path: str, message: Message, name: str) -> None:
@@ -121,6 +121,13 @@ def check_field(violations: Violations, path: str, message: Message, name: str) 
     field = _field(message.DESCRIPTOR, name)
     said = setting_of(field)
     assert said is not None, field.full_name
+    _check_setting(violations, path, message, field, said)
+
+
+def _check_setting(
+    violations: Violations, path: str, message: Message, field: FieldDescriptor, said: Setting
+) -> None:
+    name = field.name
     value, at = getattr(message, name), f"{path}.{name}"
     if is_map(field):
         _check_map(violations, at, field, said, value)

@@ -36,15 +36,13 @@ class Violations:
 
     def check_range(self, field: str, value: float, minimum: float, maximum: float) -> None:
         """Add a field whose number is out of its range."""
-        self.check(that=minimum <= value <= maximum, field=field, otherwise=f"must be {minimum} to {maximum}")
+        if not minimum <= value <= maximum:
+            self.add(field, f"must be {minimum} to {maximum}")
 
     def check_setting(self, field: str, value: int, maximum: int) -> None:
         """Add a field whose number is neither 1 to `maximum` nor 0, which means the default."""
-        self.check(
-            that=0 <= value <= maximum,
-            field=field,
-            otherwise=f"is {value}, must be 1 to {maximum}, or 0 for the default",
-        )
+        if not 0 <= value <= maximum:
+            self.add(field, f"is {value}, must be 1 to {maximum}, or 0 for the default")
 
     def page_size(self, asked: int) -> int:
         """Return the page size for a request: 200 at most, 50 if it is 0; add a negative one as a bad field."""
