@@ -7,9 +7,9 @@ session are taken from it once, and that session is asked.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
-from contextlib import aclosing, suppress
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Final, Self
 
 import httpx2
 from aiohttp import ClientResponse, ClientSession, ClientTimeout, encode_basic_auth
@@ -35,48 +35,60 @@ _OF_THE_WIRE: Final = (b"content-encoding", b"content-length", b"transfer-encodi
 
 
 class Answer:
-    """What an endpoint answers to a request. Close it."""
+    """What an endpoint answers to a request. Close it.
+
+    As an iterator it gives its body as it comes, in pieces of 16 KiB at most, with a turn for other tasks after each, and raises what
+    `map_aiohttp_exceptions` makes of a broken way.
+    """
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
-        self._is_read = False
+        self._is_read = self._owes_turn = False
+        self._unpacked: AsyncGenerator[bytes, None] | None = None
         self.headers: Final[Mapping[str, str]] = response.headers
 
-    def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Return what comes of its body, unpacked if it is gzip, in pieces of 16 KiB at most, with a turn for other tasks after each.
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Return what comes of its body, unpacked if it is gzip."""
+        if not is_gzip(self.headers):
+            return self
+        self._unpacked = unpack_gzip(self)
+        return self._unpacked
 
-        The iterator raises what `map_aiohttp_exceptions` makes of a broken way.
-        """
-        chunks = self._receive()
-        return unpack_gzip(chunks) if is_gzip(self.headers) else chunks
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._owes_turn:
+            await asyncio.sleep(0)
+        content = self._response.content
+        try:
+            chunk = content.read_nowait(_PIECE_BYTES)
+            self._owes_turn = bool(chunk)  # nothing was waited for: others would not get their turn
+            if not chunk:
+                chunk = await content.read(_PIECE_BYTES)
+        except Exception:
+            with map_aiohttp_exceptions():
+                raise
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
 
     def let_end(self) -> None:
         """Note that all of interest is read. If its end comes within a moment, the connection serves others; nobody waits for that."""
-        content = self._response.content
-        if not content.is_eof():
-            self._is_read = True
+        content, self._is_read = self._response.content, True
+        if not content.is_eof():  # else the connection serves others already
             # The session takes the connection back by itself once the end is there.
             closing = asyncio.get_running_loop().call_later(_END_SECONDS, self._response.close)
             content.on_eof(closing.cancel)
 
     async def aclose(self) -> None:
         """Have no more of it sent, but for an end that may come, and let its connection serve others if all of it came."""
+        if self._unpacked is not None:
+            await self._unpacked.aclose()
         if self._is_read:
             return
         with map_aiohttp_exceptions():
             await self._response.__aexit__(None, None, None)
-
-    async def _receive(self) -> AsyncGenerator[bytes, None]:
-        content = self._response.content
-        with map_aiohttp_exceptions():
-            while True:
-                if chunk := content.read_nowait(_PIECE_BYTES):
-                    yield chunk
-                    await asyncio.sleep(0)  # nothing was waited for: others would not get their turn
-                elif chunk := await content.read(_PIECE_BYTES):
-                    yield chunk
-                else:
-                    return
 
 
 class ClientRequests:
@@ -197,11 +209,10 @@ async def _read_error(answer: Answer) -> bytes:
     said = b""
     with suppress(httpx2.HTTPError):  # the status is known
         try:
-            async with aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    said += chunk
-                    if len(said) >= _MAX_ERROR_BYTES:
-                        break
+            async for chunk in answer.chunks():
+                said += chunk
+                if len(said) >= _MAX_ERROR_BYTES:
+                    break
         finally:
             await answer.aclose()
     return said[:_MAX_ERROR_BYTES]

@@ -7,7 +7,6 @@ than everything else here.
 import dataclasses
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,7 +14,7 @@ from urllib.request import getproxies
 
 import httpx2
 from msgspec.structs import replace
-from opentelemetry.trace import SpanKind, use_span
+from opentelemetry.trace import SpanKind
 
 from parley.gateway.failures import (
     CONNECTION,
@@ -177,8 +176,7 @@ class OpenAIEndpoint:
         try:
             answer = await self._requests.send("GET", "/models", silence_seconds=self._limits.idle_seconds)
             try:
-                async with aclosing(answer.chunks()) as chunks:
-                    found = text_models(await read_whole(chunks))
+                found = text_models(await read_whole(answer.chunks()))
             finally:
                 await answer.aclose()
             self._has_answered = True
@@ -211,28 +209,28 @@ class OpenAIEndpoint:
             kind=SpanKind.CLIENT,
             attributes=self._attributes(request, labels),
         )
-        # Without the exception: its text may repeat what was sent.
-        with use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
-            try:
-                send = partial(self._send_body, api, request, create_body, share)
-                text = await monitor.run(self._read_reply(api, send, request, reading, monitor))
-            except BaseException as error:
-                failed = error
-                instrumentation.set_error(span, error)
-                raise
-            finally:
-                share.release()
-                if not reading.reply.refused:
-                    _estimate(reading.reply, request, monitor.characters)
-                used.input_tokens += reading.reply.input_tokens
-                used.output_tokens += reading.reply.output_tokens
-                operation.end(reading.reply, failed)
-                if span.is_recording():
-                    instrumentation.set_reply_attributes(span, reading.reply)
+        try:
+            send = partial(self._send_body, api, request, create_body, share)
+            text = await monitor.run(self._read_reply(api, send, request, reading, monitor))
             if self._limits.trace_content and span.is_recording():
                 said = ToolTurn(text.text, text.tool_requests, ())
                 span.set_attribute("gen_ai.output.messages", instrumentation.messages_json([said]))
+        except BaseException as error:
+            failed = error
+            instrumentation.set_error(span, error)
+            raise
+        else:
             return text
+        finally:
+            share.release()
+            if not reading.reply.refused:
+                _estimate(reading.reply, request, monitor.characters)
+            used.input_tokens += reading.reply.input_tokens
+            used.output_tokens += reading.reply.output_tokens
+            operation.end(reading.reply, failed)
+            if span.is_recording():
+                instrumentation.set_reply_attributes(span, reading.reply)
+            span.end()
 
     def _create_body(self, api: Api, request: ModelRequest, omitted: frozenset[str]) -> dict[str, Any]:
         """Return a request's JSON. It holds all texts of the request. Do not keep it."""
@@ -269,17 +267,16 @@ class OpenAIEndpoint:
             self.capabilities.api.record_request_taken(api)
             incoming = IncomingText(monitor, request.max_characters, self._key_forms)
             try:
-                async with aclosing(answer.chunks()) as chunks:
-                    if is_event_stream(answer.headers):
-                        self._has_answered = self._has_completed = True
-                        await read_events(chunks, reading, incoming, monitor)
-                        if not incoming.full:
-                            answer.let_end()
-                    else:
-                        whole = await read_whole(chunks)
-                        self._has_answered = self._has_completed = True
-                        incoming.feed(reading.read_whole(whole))
-                        monitor.follow(reading.reply)
+                if is_event_stream(answer.headers):
+                    self._has_answered = self._has_completed = True
+                    await read_events(answer.chunks(), reading, incoming, monitor)
+                    if not incoming.full:
+                        answer.let_end()
+                else:
+                    whole = await read_whole(answer.chunks())
+                    self._has_answered = self._has_completed = True
+                    incoming.feed(reading.read_whole(whole))
+                    monitor.follow(reading.reply)
             finally:
                 await answer.aclose()
         except Failure as failure:
