@@ -54,12 +54,12 @@ class UsageMeter(Struct):
 
     def usage(self) -> agent_pb2.Usage:
         """Return the sum over all routes, without a cost if the price of one is unknown."""
-        used = [each for _, each in self.by_route.values()]
-        costs = [route.cost_micros(each) for route, each in self.by_route.values()]
-        known = [cost for cost in costs if cost is not None]
-        return agent_pb2.Usage(
-            requests=sum(each.requests for each in used),
-            input_tokens=sum(each.input_tokens for each in used),
-            output_tokens=sum(each.output_tokens for each in used),
-            cost_micros=sum(known) if len(known) == len(costs) else None,
-        )
+        requests = read = written = 0
+        costs: int | None = 0
+        for route, used in self.by_route.values():
+            requests += used.requests
+            read += used.input_tokens
+            written += used.output_tokens
+            cost = route.cost_micros(used)
+            costs = None if costs is None or cost is None else costs + cost
+        return agent_pb2.Usage(requests=requests, input_tokens=read, output_tokens=written, cost_micros=costs)

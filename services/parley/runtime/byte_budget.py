@@ -106,7 +106,7 @@ class ByteBudget:
 
     def _admit(self) -> None:
         """Let in what fits now. Who needs more than is free is not passed by, or small pieces of others would keep it out for ever."""
-        while (tenant := self._next_tenant()) is not None:
+        while self._waiting and (tenant := self._next_tenant()) is not None:
             size, admitted = self._waiting[tenant][0]
             if self.held + size > self.limit:
                 return

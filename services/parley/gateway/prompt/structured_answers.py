@@ -30,6 +30,8 @@ _MAX_ITEM: Final = 100
 _MAX_ITEMS: Final = 2
 """Measured: with these the model on this machine ends a judge's answer well before its token limit."""
 
+_encoder: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 
 class InvalidAnswer(Exception):  # noqa: N818 (said of the answer)
     """The answer does not satisfy its schema; the message says where, for the model as well as for people.
@@ -105,7 +107,7 @@ class AnswerShape:
         except TooMuchWorkError as problem:
             raise InvalidAnswer(str(problem), is_json=True) from None
         try:
-            text = json.dumps(read, ensure_ascii=False, allow_nan=False)
+            text = _encoder.encode(read)
         except ValueError:  # a number such as 1e999
             raise InvalidAnswer("a number is too large", is_json=True) from None
         if is_filled:

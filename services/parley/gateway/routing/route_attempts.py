@@ -31,7 +31,7 @@ class RouteAttempts:
         self._meter = meter
         self._timeouts = timeouts
         self._asked_tokens = 0
-        self._documents = Documents(call.documents, numbers_in(call.request.prompt))
+        self._documents = Documents(call.documents, numbers_in(call.request.prompt) if call.documents else {})
 
     def tokens(self, live: LiveRoute) -> int:
         """Return about how many tokens an attempt at this route takes; counted only if the route has a bound on them."""

@@ -5,9 +5,12 @@ To parse each of them would take most of what reading an answer takes.
 
 import json
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 from pydantic_core import from_json
+
+_encoder: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 class TextFrame(Struct, frozen=True):
@@ -36,7 +39,7 @@ class TextFrame(Struct, frozen=True):
 
 def find_frame(data: str, text: str) -> TextFrame | None:
     """Return the frame of an event that says this text; None if it is not certain where in its JSON that stands."""
-    quoted = json.dumps(text, ensure_ascii=False)
+    quoted = _encoder.encode(text)
     # What only has blanks and colons may stand between a name and its value too.
     if not any(map(str.isalnum, text)) or data.count(quoted) != 1:
         return None
