@@ -1,14 +1,13 @@
 """Past debates as they were recorded: one that was read here a while ago is looked up, and not read again."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
 from parley.memory.debate import DEBATES, KIND, document_key, is_forgetting, read_debate
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Document, Documents, OneOf, Where
 from parley.storage.scan import find_by_keys
 from parley.v1.memory_pb2 import PastDebate
 
@@ -36,20 +35,22 @@ class KnownDebates:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
         now = self._clock.monotonic()
         kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
-        there, read = await asyncio.gather(
-            self._find_there(kept.keys()), self._read([key for key in keys if key not in kept])
-        )
+        there = await self._find_finished(kept.keys())
+        read = await self._read([key for key in keys if key not in there])
         for key, debate in read.items():
             if debate.ByteSize() <= _MAX_BYTES:
                 self._kept.put(key, debate, now + KEPT_SECONDS)
-        for key in kept.keys() - set(there):
+        for key in kept.keys() - there - read.keys():
             self.remove(key)
         return {key: kept[key] for key in there} | read
 
-    async def _find_there(self, keys: Iterable[str]) -> list[str]:
-        """Return those of the keys under which a debate is stored that is not being forgotten."""
-        found = await find_by_keys(self._documents, DEBATES, keys, fields=("unfinished", "key"))
-        return [each.key for each in found if not is_forgetting(each)]
+    async def _find_finished(self, keys: Collection[str]) -> set[str]:
+        """Return those of the keys under which a debate is stored that has no mark: nearly all, found without the documents."""
+        if not keys:
+            return set()
+        where: Where = {"key": OneOf(tuple(keys)), "unfinished": None}
+        found = await self._documents.find(DEBATES, where, limit=len(keys), fields=("key",))
+        return {each.key for each in found}
 
     async def _read(self, keys: Iterable[str]) -> dict[str, PastDebate]:
         return read_by_key(await find_by_keys(self._documents, DEBATES, keys), read_debate)

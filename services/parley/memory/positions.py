@@ -28,6 +28,7 @@ from parley.memory.stands import (
 )
 from parley.memory.stored_vectors import find_likeness
 from parley.runtime.clock import Clock
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.page_tokens import Place
 from parley.storage.ports import Above, Below, Document, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
@@ -130,22 +131,22 @@ class Positions:
         heads = await self._questions.load([each for latest in found for each in latest])
         matters = _Matters(stands[0], set(heads.values()))
         chosen = [_choose(latest, heads, matters, each) for each, latest in zip(stands, found, strict=True)]
-        abouts = {each.key: str(each.fields["about"]) for latest in found for each in latest}
-        others = await self._stands.load({key: abouts[key] for keys in chosen for key in keys})
+        abouts = {each.key: str(each.fields["about"]) for keys in chosen for each in keys}
+        others = await self._stands.load(abouts)
         return [
-            (others[key], stand) if others[key].place < stand.place else (stand, others[key])
+            (others[each.key], stand) if others[each.key].place < stand.place else (stand, others[each.key])
             for stand, keys in zip(stands, chosen, strict=True)
-            for key in keys
-            if key in others
+            for each in keys
+            if each.key in others
         ]
 
     async def _find_latest(self, stand: Stand) -> Sequence[Document]:
-        """Return the places of its agent's latest stands and what stands for what they are about, the latest first."""
+        """Return what stands for what its agent's latest stands are about, the latest first."""
         where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
         # No two have one place; in the whole order of the index no document is read.
         order = (*_LATEST_FIRST, Order("about", descending=True))
         return await self._documents.find(
-            POSITIONS, where, order=order, limit=_MAX_LOOKED_AT, fields=("place", "about")
+            POSITIONS, where, order=order, limit=_MAX_LOOKED_AT, fields=("about",)
         )
 
     async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:
@@ -155,9 +156,10 @@ class Positions:
         read = await self._reader.read([(pairs[place][0].text, pairs[place][1].text) for place in unread])
         for place, each in zip(unread, read, strict=True):
             kept[place] = each
-        # On a thread, as the words of many texts may be compared.
-        return await asyncio.to_thread(
-            lambda: [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
+        compared = [pair for pair, each in zip(pairs, kept, strict=True) if each is False]
+        texts = [text for pair in compared for each in pair for text in (each.question, each.text)]
+        return await in_thread_if_large(
+            texts, lambda: [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
         )
 
     async def _settle_by_later(self, stand: Stand) -> None:
@@ -207,19 +209,19 @@ class _Matters:
 
 def _choose(
     latest: Sequence[Document], heads: Mapping[str, StandHead], matters: _Matters, stand: Stand
-) -> list[str]:
-    """Return the keys of those that a stand is compared with; `latest` begins with the latest."""
-    own = stand.place
-    placed = [
-        (str(each.fields["place"]), each.key, heads[each.key])
-        for each in latest
-        if each.key in heads and heads[each.key].debate != stand.debate
-    ]
-    earlier = [(matters.if_earlier[head], key) for place, key, head in placed if place < own]
-    same, maybe = (
-        [key for found, key in earlier if found is matter] for matter in (Matter.SAME, Matter.MAYBE)
-    )
-    after = [key for place, key, head in placed if place > own and matters.if_later[head] is not Matter.OTHER]
+) -> list[Document]:
+    """Return those that a stand is compared with; `latest` begins with the latest."""
+    own = stand.concluded, stand.key
+    same, maybe, after = list[Document](), list[Document](), list[Document]()
+    for each in latest:
+        head = heads.get(each.key)
+        if head is None or head.debate == stand.debate:
+            continue
+        if (head.concluded, each.key) > own:
+            if matters.if_later[head] is not Matter.OTHER:
+                after.append(each)
+        elif matters.if_earlier[head] is not Matter.OTHER:
+            (same if matters.if_earlier[head] is Matter.SAME else maybe).append(each)
     return (same + maybe)[:_MAX_COMPARED] + after[:_MAX_COMPARED]
 
 

@@ -229,10 +229,11 @@ async def test_what_makes_no_sense_is_absent_and_never_made_up(stage: Backstage)
     assert not analysis.relations
 
 
-async def test_it_ends_the_same_wherever_it_is_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 6))])
+async def test_it_ends_the_same_wherever_it_is_stopped(part: int, tmp_path: Path) -> None:
     play = Play(analysed())
     held = await play.held(tmp_path)
-    await held.ends_the_same_wherever_it_is_stopped()
+    await held.ends_the_same_wherever_it_is_stopped(part, of=6)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from parley.storage.opening import open_store
 from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailableError
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1 import orchestrator_pb2 as pb
+from parley.v1.debate_pb2 import Participant
 from tests.integration.orchestrator.deleting import WITHIN, deleted, deletions, rested
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
 from tests.support.real_services import free_address, ratings_at
@@ -138,7 +139,7 @@ async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
     tmp_path: Path, gateway_server: RunningServer, *, before: bool
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debates = [await rested(orchestrator) for _ in range(10)]
+        debates = [await rested(orchestrator, agents=[Participant(agent_id="ada")]) for _ in range(10)]
     finished = 0
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,

@@ -96,6 +96,11 @@ async def test_an_answer_says_which_earlier_decision_it_reverses_and_memory_keep
     assert any(f"It reverses the decision of {day}: {related.decision}" in each for each in shown)
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["panel", *(pytest.param(each, marks=pytest.mark.long) for each in ("arena", "moderated"))],
+    indirect=True,
+)
 async def test_that_an_earlier_decision_is_about_another_matter_is_kept_and_shown_but_not_to_later_debates(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:

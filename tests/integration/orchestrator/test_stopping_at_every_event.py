@@ -23,13 +23,13 @@ from tests.support.small_format import SMALL, formats_with_small
 from tests.support.stopping import Play, concluded
 
 pytestmark = pytest.mark.timeout(240)  # each goes on some fifty times, on a machine that may be busy
-every_twelfth_event = pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 12))]
+every_24th_event = pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 24))]
 )
-"""Every twelfth event with every change, the others with the long tests: from each a whole debate goes on."""
+"""Every 24th event with every change, the others with the long tests: from each a whole debate goes on."""
 
 
-@every_twelfth_event
+@every_24th_event
 @pytest.mark.parametrize("agents", [pytest.param(2, marks=pytest.mark.long), 3])
 async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
     agents: int, part: int, tmp_path: Path
@@ -42,10 +42,10 @@ async def test_a_debate_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
 
     held = await Play(make_debate(agents), gateway).held(tmp_path)
     assert sum(end.startswith("failed") for end in outcomes(held.events).values()) == 2
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
-@every_twelfth_event
+@every_24th_event
 async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_runs_out(
     part: int, tmp_path: Path
 ) -> None:
@@ -63,10 +63,10 @@ async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_r
         1,
         1,
     ]
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
-@every_twelfth_event
+@every_24th_event
 async def test_so_does_a_debate_that_its_time_limit_ends(part: int, tmp_path: Path) -> None:
     def gateway() -> ScriptedGateway:
         scripted = ScriptedGateway()
@@ -76,10 +76,10 @@ async def test_so_does_a_debate_that_its_time_limit_ends(part: int, tmp_path: Pa
     spec = make_debate(2, 3, limits=make_limits(total=200))
     held = await Play(spec, gateway, flying=True).held(tmp_path)
     assert concluded(held.events).ended_by == "total_timeout"
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
-@every_twelfth_event
+@every_24th_event
 async def test_so_does_a_debate_that_settles_votes_lets_agents_join_asks_a_person_and_waits(
     part: int,
     tmp_path: Path,
@@ -96,10 +96,10 @@ async def test_so_does_a_debate_that_settles_votes_lets_agents_join_asks_a_perso
     kinds = [event.kind for event in held.events]
     assert [kinds.count(each) for each in ("settled", "participant_joined", "timer_fired")] == [1, 2, 1]
     assert held.outcome.description == "tea, approved; counted: ada, bo, hope; without consent: bo"
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
-@every_twelfth_event
+@every_24th_event
 async def test_so_does_an_arena_with_faults_whose_votes_end_early_and_whose_judge_adds_a_round(
     part: int, tmp_path: Path
 ) -> None:
@@ -120,7 +120,7 @@ async def test_so_does_an_arena_with_faults_whose_votes_end_early_and_whose_judg
     arena = held.outcome.arena
     assert (arena.winner_agent_id, arena.extended_rounds) == ("ada", 1)
     assert [list(each.left_out_agent_ids) for each in arena.votes] == [["cy"], ["cy"]]
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
 async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_path: Path) -> None:
@@ -135,10 +135,10 @@ async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_p
     settings = arena_settings(revision_rounds=2, verification=False, trickster=trickster, observer=True)
     held = await Play(arena_spec(2, settings), gateway).held(tmp_path)
     assert [event.kind for event in held.events].count("trickster_checked") == 2
-    await held.ends_the_same_wherever_it_is_stopped(5, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(5, of=24)
 
 
-@every_twelfth_event
+@every_24th_event
 async def test_so_does_a_debate_that_asks_what_is_unclear_and_tracks_requirements(
     part: int, tmp_path: Path
 ) -> None:
@@ -155,7 +155,7 @@ async def test_so_does_a_debate_that_asks_what_is_unclear_and_tracks_requirement
     synthesis = held.gateway.asked("synthesis").prompt
     assert "<<<\n1. How many users?\n>>>\nAnswers of the person who asks:\n- to 1: fine\n- fine" in synthesis
     assert "It must float." in synthesis
-    await held.ends_the_same_wherever_it_is_stopped(part, of=12)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
 def _asks_or_judges(schema: str) -> str:

@@ -264,7 +264,7 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
     assert await claims(stage, debate) == 2
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -137,13 +137,12 @@ def _read_fields(
     All come as one text, since a thread has to get the interpreter's lock again for each row that it reads. They are in the order of the
     query: SQLite joins rows as they come.
     """
-    joined = f"SELECT group_concat('[' || json_quote(key) || ',' || content || ']', ',') FROM ({query})"
-    (text,) = connection.execute(joined, values).fetchone()
-    # The list may have a value more than there are fields.
-    return [
-        Document(key, dict(zip(fields, content, strict=False)) | ({"key": key} if "key" in fields else {}))
-        for key, content in json.loads(f"[{text or ''}]")
-    ]
+    (text,) = connection.execute(f"SELECT group_concat(content, ',') FROM ({query})", values).fetchone()
+    start = 0 if "key" in fields else 1
+    names = ("key", *_without_key(fields))[start:]
+    # A row may have a value more than there are names.
+    rows = json.loads(f"[{text or ''}]")
+    return [Document(row[0], dict(zip(names, row[start:], strict=False))) for row in rows]
 
 
 def _prepare(connection: Connection, service: str, collections: Sequence[Collection]) -> None:
@@ -318,15 +317,22 @@ def _table(service: str, collection: Collection) -> str:
 
 
 def _content(collection: Collection, fields: Sequence[str]) -> str:
-    """Return what selects a list of the values of some fields."""
+    """Return what selects a list of the key and the values of some fields."""
+    others = _without_key(fields)
+    if not others:
+        return "json_array(key)"
     # The first one twice: of one path alone SQLite returns its own value, where true is 1.
-    paths = ", ".join(f"'$.{each}'" for each in (*fields, fields[0]))
-    read = f"json_extract(body, {paths})"
+    paths = ", ".join(f"'$.{each}'" for each in (*others, others[0]))
+    read = f"'[' || json_quote(key) || ',' || substr(json_extract(body, {paths}), 2)"
     if not any(set(fields) <= {"key", *index.fields} for index in collection.indexes):
         return read
     # An index has these values: the document is read only if that changes them.
-    plain = " AND ".join(map(_is_plain, fields))
-    return f"CASE WHEN {plain} THEN json_array({', '.join(map(_extract, fields))}) ELSE {read} END"
+    plain = " AND ".join(map(_is_plain, others))
+    return f"CASE WHEN {plain} THEN json_array(key, {', '.join(map(_extract, others))}) ELSE {read} END"
+
+
+def _without_key(fields: Sequence[str]) -> list[str]:
+    return [each for each in fields if each != "key"]
 
 
 def _is_plain(field: str) -> str:
