@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import grpc
 
-from parley.runtime.direct.exchange import CANCELLED, CallStatus, Exchange, Metadata, find_excess
+from parley.runtime.direct.exchange import CANCELLED, CallStatus, Exchange, Metadata, describe_excess
 from parley.runtime.logs import get_logger
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 
 _logger = get_logger(__name__)
 
@@ -116,16 +117,12 @@ class DirectCall:
             initial, trailing = _to_grpc(self._exchange.initial or ()), _to_grpc(status.trailing)
             raise grpc.aio.AioRpcError(status.code, initial, trailing, status.details, status.details)
 
-    def _read_bytes(self, message: bytes) -> Any:
-        return message if self._deserialize is None else self._deserialize(message)
-
     def _to_bytes(self, request: Any) -> bytes | None:
         """Return a request's bytes; None, and the call has ended, if they are too many."""
         message: bytes = request if self._serialize is None else self._serialize(request)
-        excess = find_excess(message, "Sent")
-        if excess is None:
+        if len(message) <= MAX_MESSAGE_BYTES:
             return message
-        self._exchange.cut(excess)
+        self._exchange.cut(describe_excess(message))
         return None
 
     async def _feed(self, requests: Requests) -> None:
@@ -167,8 +164,8 @@ class DirectUnaryCall(DirectCall):
 
     def _answer(self) -> Any:
         """Return the answer, read at the first time."""
-        if not self._exchange.responses.is_empty:
-            self._read = self._read_bytes(self._exchange.responses.take())
+        if (message := self._exchange.responses.take()) is not None:
+            self._read = message if self._deserialize is None else self._deserialize(message)
         return self._read
 
 
@@ -192,8 +189,8 @@ class DirectStreamCall(DirectCall):
             self.cancel()
             raise
         if message is not None:
-            return self._read_bytes(message)
-        await self.raise_for_status()
+            return message if self._deserialize is None else self._deserialize(message)
+        self._raise_for(self._exchange.status or await self._exchange.wait_until_ended())
         return grpc.aio.EOF
 
     async def wait_for_connection(self) -> None:

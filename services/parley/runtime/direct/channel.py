@@ -140,7 +140,7 @@ class DirectChannel(grpc.aio.Channel):
         exchange = Exchange(to_metadata(metadata), caller, one_answer=kind is DirectUnaryCall)
         call = kind(exchange, serialize, deserialize)
         self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        exchange.add_done_callback(partial(self._calls.discard, call))
         return call, exchange
 
 

@@ -6,8 +6,9 @@ from typing import Any, NoReturn
 
 import grpc
 
-from parley.runtime.direct.exchange import CallStatus, Exchange, Metadata, find_excess, to_metadata
+from parley.runtime.direct.exchange import OK, CallStatus, Exchange, Metadata, describe_excess, to_metadata
 from parley.runtime.identity.identity import Identity
+from parley.runtime.message_limits import MAX_MESSAGE_BYTES
 
 _Given = Iterable[tuple[str, str | bytes]]
 
@@ -31,6 +32,8 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
 
     def status(self) -> CallStatus:
         """Return how the call ends if the handler is done now."""
+        if self._code is None and not (self._details or self._trailing):
+            return OK
         return CallStatus(self._code or grpc.StatusCode.OK, self._details, self._trailing)
 
     def put(self, message: Any) -> None:
@@ -51,7 +54,8 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
         if self._exchange.status is not None:
             raise grpc.aio.InternalError("the call has ended")
         made = self._to_bytes(message)
-        self._exchange.send_initial(())
+        if self._exchange.initial is None:
+            self._exchange.send_initial(())
         await self._exchange.responses.write(made)
 
     async def send_initial_metadata(self, initial_metadata: _Given) -> None:
@@ -142,8 +146,8 @@ class DirectContext(grpc.aio.ServicerContext[Any, Any]):
 
     def _to_bytes(self, message: Any) -> bytes:
         made: bytes = message if self._serialize is None else self._serialize(message)
-        excess = find_excess(made, "Sent")
-        if excess is not None:
-            self._exchange.finish(excess)
-            raise grpc.aio.InternalError(excess.details)
-        return made
+        if len(made) <= MAX_MESSAGE_BYTES:
+            return made
+        end = describe_excess(made)
+        self._exchange.finish(end)
+        raise grpc.aio.InternalError(end.details)

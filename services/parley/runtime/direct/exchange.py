@@ -23,6 +23,7 @@ class CallStatus(Struct, frozen=True):
     trailing: Metadata = ()
 
 
+OK: Final = CallStatus(grpc.StatusCode.OK)
 LATE: Final = CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 CANCELLED: Final = CallStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
 
@@ -87,11 +88,14 @@ class Exchange(Waiters):
         """Send what comes before the answers. A second call does nothing."""
         if self.initial is None:
             self.initial = metadata
-            self.wake()
+            if self._waiting:
+                self.wake()
 
     async def read_response(self) -> bytes | None:
         """Return the next answer; None: the call has ended."""
-        message = await self.responses.read()
+        message = self.responses.take()
+        if message is None:
+            message = await self.responses.read()
         if self.status is None and self._final is not None and self.responses.is_empty:
             self._end(self._final)
         return message
@@ -153,9 +157,7 @@ def to_metadata(given: Iterable[tuple[str, str | bytes]] | None) -> Metadata:
     return tuple(given or ())
 
 
-def find_excess(message: bytes, what: str) -> CallStatus | None:
-    """Return how a call ends whose message is too large to be sent, or None."""
-    if len(message) <= MAX_MESSAGE_BYTES:
-        return None
-    details = f"{what} message larger than max ({len(message)} vs. {MAX_MESSAGE_BYTES})"
+def describe_excess(message: bytes) -> CallStatus:
+    """Return how a call ends with a message of more than MAX_MESSAGE_BYTES."""
+    details = f"Sent message larger than max ({len(message)} vs. {MAX_MESSAGE_BYTES})"
     return CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, details)

@@ -38,7 +38,8 @@ class MessagePipe(Waiters):
         if not self.is_closed:
             self._messages.append(message)
             self._size += len(message) + _EACH
-            self.wake()
+            if self._waiting:
+                self.wake()
 
     async def write(self, message: bytes) -> None:
         """Add a message, and wait while more than WINDOW_BYTES lie unread."""
@@ -48,23 +49,25 @@ class MessagePipe(Waiters):
 
     async def read(self) -> bytes | None:
         """Wait for the next message and return it; None: there is no further one."""
-        while not self._messages:
-            if self.is_closed:
-                return None
+        while (message := self.take()) is None and not self.is_closed:
             await self.wait()
-        return self.take()
+        return message
 
-    def take(self) -> bytes:
-        """Return the next message, which must be there."""
+    def take(self) -> bytes | None:
+        """Return the next message, or None if nothing lies unread."""
+        if not self._messages:
+            return None
         message = self._messages.popleft()
         self._size -= len(message) + _EACH
-        self.wake()
+        if self._waiting:
+            self.wake()
         return message
 
     def close(self) -> None:
         """Take no further message; those that are there can be read."""
         self.is_closed = True
-        self.wake()
+        if self._waiting:
+            self.wake()
 
     def cut(self) -> None:
         """Drop what lies unread, and close."""
