@@ -141,7 +141,7 @@ def _wrap_stream(multi: _Multi) -> _Multi:
 def _metadata(
     span: trace.Span, given: Sequence[tuple[str, str | bytes]] | None
 ) -> list[tuple[str, str | bytes]]:
-    is_traced = span.get_span_context().is_valid
+    is_traced = span is not trace.INVALID_SPAN
     ambient = telemetry.inject(trace.set_span_in_context(span)) if is_traced else {}
     for name, value in labels().items():
         if value.isascii() and value.isprintable():

@@ -239,7 +239,8 @@ def _start_span(method: str, parent: Context, about: dict[str, str]) -> trace.Sp
         SpanKind.SERVER,
         attributes={"rpc.system.name": "grpc", "rpc.method": method, **_span_labels(about)},
     )
-    otel_context.attach(trace.set_span_in_context(span, parent))
+    if span is not trace.INVALID_SPAN:
+        otel_context.attach(trace.set_span_in_context(span, parent))
     return span
 
 

@@ -21,7 +21,7 @@ from parley.orchestrator.peers.agents import Agents, Call, generate_request
 from parley.orchestrator.peers.fit_prompt import shorten_prompt
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
-from parley.runtime.telemetry import tracer
+from parley.runtime.telemetry import open_span, tracer
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.event_pb2 import StepSucceeded
 
@@ -83,7 +83,7 @@ class AgentCaller:
     ) -> StepSucceeded:
         """Return the agent's reply within so many seconds. Raise StepError and ServiceUnavailableError as `Agents.generate`."""
         size = size_of_prompt(task.prompt)
-        with _tracer.start_as_current_span(f"invoke_agent {agent.id}") as span:
+        with open_span(_tracer, f"invoke_agent {agent.id}") as span:
             span.set_attributes(_span_attributes(agent, self._debate, step.key))
             try:
                 make_request = partial(

@@ -39,7 +39,7 @@ from parley.orchestrator.peers.services import Services
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
-from parley.runtime.telemetry import extract, tracer
+from parley.runtime.telemetry import extract, open_span, tracer
 from parley.storage.ports import Log, StorageError, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, DebateLimits
 from parley.v1.event_pb2 import (
@@ -155,9 +155,7 @@ class DebateOwner:
         )
         self._interventions.attach(self._journal, self._debate, self._execution)
         carrier = {"traceparent": created.traceparent} if created.traceparent else {}
-        with _tracer.start_as_current_span(
-            f"invoke_workflow {spec.format}", context=extract(carrier)
-        ) as span:
+        with open_span(_tracer, f"invoke_workflow {spec.format}", context=extract(carrier)) as span:
             span.set_attribute("gen_ai.operation.name", "invoke_workflow")
             span.set_attribute("gen_ai.conversation.id", self._record.debate)
             span.set_attribute("parley.epoch", self._journal.epoch)
