@@ -140,7 +140,7 @@ class DebateFold:
                     self._add_approval(event, checkpoint)
                 self._apply_wait(event.key, checkpoint)
             case Closed() as closed:
-                _count_usage(debate, usage_of_stopped(closed.stopped))
+                add_usage(debate.usage, usage_of_stopped(closed.stopped))
             case Claimed() | Paused() | Resumed() | DebateFailed() | Concluded() as turn_of_status:
                 self._apply_status_change(event, turn_of_status)
             case fact:
@@ -151,7 +151,7 @@ class DebateFold:
         debate = self.debate
         if event.key in self._outcomes:
             _remove_outcome(debate, event.key)
-        _count_usage(debate, usage_of(outcome))
+        add_usage(debate.usage, usage_of(outcome))
         debate.calls += bool(outcome.work.agent_id)
         if isinstance(outcome, StepFailed):
             debate.failures.add(
@@ -233,7 +233,7 @@ class DebateFold:
         """Move the status. A claim only begins a debate: one that rests or has ended is claimed for its interventions."""
         debate = self.debate
         if isinstance(turn, Paused):
-            _count_usage(debate, usage_of_stopped(turn.stopped))
+            add_usage(debate.usage, usage_of_stopped(turn.stopped))
         if debate.status in _ENDED:
             return
         match turn:
@@ -339,10 +339,6 @@ def _set_waiting(debate: Debate, waiting: Waiting | None) -> None:
 
 def _set_stop(debate: Debate, ended: RoundsEnded) -> None:
     debate.stop_reason, debate.stop_explanation = ended.reason, ended.explanation
-
-
-def _count_usage(debate: Debate, more: Usage) -> None:
-    debate.usage.CopyFrom(add_usage(debate.usage, more))
 
 
 def _remove_outcome(debate: Debate, key: str) -> None:

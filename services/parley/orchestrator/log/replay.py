@@ -225,7 +225,7 @@ class RecordedState(Struct):
             case StepSucceeded() | StepFailed() as outcome:
                 self.outcomes[event.key] = (event.attempt, outcome)
                 self.meter.add(outcome)
-                self.usage = add_usage(self.usage, usage_of(outcome))
+                add_usage(self.usage, usage_of(outcome))
                 self.claims = 0
                 self.retried.discard(event.key)
                 self.late.pop(event.key, None)
@@ -319,7 +319,7 @@ class RecordedState(Struct):
                 self.stopped_runs |= {each.run for each in paused.stopped if each.run}
                 stopped = usage_of_stopped(paused.stopped)
                 self.meter.count(stopped)
-                self.usage = add_usage(self.usage, stopped)
+                add_usage(self.usage, stopped)
             case DebateFailed() as failed:
                 self.failure = failed
             case Resumed():
@@ -329,7 +329,7 @@ class RecordedState(Struct):
                 self._conclude(concluded, event.time)
             case Closed() as closed:
                 self.closed = True
-                self.usage = add_usage(self.usage, usage_of_stopped(closed.stopped))
+                add_usage(self.usage, usage_of_stopped(closed.stopped))
 
     def _resume(self) -> None:
         if self.paused or self.failure is not None:

@@ -96,19 +96,18 @@ def usage_of_stopped(calls: Iterable[StoppedCall]) -> Usage:
     """Return the sum of what stopped calls used. A call of unknown usage makes the cost unknown."""
     used = Usage()
     for each in calls:
-        used = add_usage(used, each.usage if each.HasField("usage") else Usage(requests=1))
+        add_usage(used, each.usage if each.HasField("usage") else Usage(requests=1))
     return used
 
 
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Return the sum. An unknown cost makes the sum's cost unknown, unless that part has no requests."""
-    known = [each for each in (one, other) if each.requests]
-    cost = None
-    if known and all(each.HasField("cost_micros") for each in known):
-        cost = sum(each.cost_micros for each in known)
-    return Usage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        cost_micros=cost,
-        requests=one.requests + other.requests,
-    )
+def add_usage(total: Usage, more: Usage) -> None:
+    """Add to a sum. An unknown cost makes the sum's cost unknown, unless that part has no requests."""
+    if more.requests:
+        before = total.cost_micros
+        if more.HasField("cost_micros") and (not total.requests or total.HasField("cost_micros")):
+            total.cost_micros = before + more.cost_micros
+        else:
+            total.ClearField("cost_micros")
+    total.input_tokens += more.input_tokens
+    total.output_tokens += more.output_tokens
+    total.requests += more.requests

@@ -51,10 +51,19 @@ def test_failed_calls_and_calls_without_a_price_count_as_far_as_they_are_known()
 
 def test_a_price_that_is_unknown_once_makes_the_sum_unknown_unless_no_model_was_asked() -> None:
     priced = Usage(input_tokens=1, cost_micros=5, requests=1)
-    assert add_usage(priced, Usage()) == add_usage(Usage(), priced) == priced
-    assert add_usage(priced, priced).cost_micros == 10
-    assert not add_usage(priced, Usage(input_tokens=1, requests=1)).HasField("cost_micros")
-    assert add_usage(Usage(), Usage()) == Usage()
+    unpriced = Usage(input_tokens=1, requests=1)
+    assert _sum(priced, Usage()) == _sum(Usage(), priced) == priced
+    assert _sum(priced, priced).cost_micros == 10
+    assert not _sum(priced, unpriced).HasField("cost_micros")
+    assert not _sum(unpriced, priced).HasField("cost_micros")
+    assert _sum(Usage(), Usage()) == Usage()
+
+
+def _sum(*parts: Usage) -> Usage:
+    total = Usage()
+    for each in parts:
+        add_usage(total, each)
+    return total
 
 
 @pytest.mark.parametrize("name", KEPT)
