@@ -58,7 +58,7 @@ _inline_name = lru_cache(2048)(_inline)
 def quote(text: str) -> str:
     """Return text in a block quote, without the markup that would reach out of it; blank lines around it are left out."""
     lines = to_safe_markdown(text).split("\n")
-    return "\n".join(f"> {line}" if line else ">" for line in lines)
+    return "\n".join([f"> {line}" if line else ">" for line in lines])
 
 
 def list_item(text: str) -> str:
@@ -71,8 +71,8 @@ def list_item(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose cells hold no markup."""
-    lines = (head, ["---"] * len(head), *([*map(inline, row)] for row in rows))
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    lines = [head, ["---"] * len(head), *[map(inline, row) for row in rows]]
+    return "\n".join([f"| {' | '.join(cells)} |" for cells in lines])
 
 
 def folded(title: str, blocks: Iterable[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from parley.orchestrator.api.report_people import (
     feedback_section,
     interventions_section,
 )
-from parley.orchestrator.api.report_rounds import after_rounds, before_rounds, rounds_section
+from parley.orchestrator.api.report_rounds import rounds_sections
 from parley.orchestrator.api.report_sources import sources_section
 from parley.orchestrator.api.verdict import verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
@@ -72,9 +72,7 @@ def _blocks(page: ReportPage, feedback: Feedback | None) -> Iterator[str]:
     yield from clarifications_section(page)
     yield from interventions_section(page)
     yield from feedback_section(feedback)
-    yield from before_rounds(page)
-    yield from rounds_section(page)
-    yield from after_rounds(page)
+    yield from rounds_sections(page)
     yield from warnings_and_failures(page)
     yield from about_section(page)
 
@@ -107,7 +105,7 @@ def _answer(page: ReportPage) -> Iterator[str]:
         return
     has_ended = debate.HasField("end_time") or debate.HasField("failure")
     yield "There is no answer." if has_ended else "There is no answer yet."
-    for made in debate.contributions:
+    for made in page.contributions:
         if made.is_answer and not made.work.round:
             yield contribution_block(page, made)
 

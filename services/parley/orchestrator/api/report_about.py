@@ -114,7 +114,7 @@ def _facts(page: ReportPage) -> Iterator[str]:
         yield f"Rounds ended: {inline(page.names.put_in(debate.stop_explanation))}"
     elif debate.rounds_ended_by:
         yield f"Ended after round {debate.current_round}: {inline(debate.rounds_ended_by)}"
-    for made in debate.contributions:
+    for made in page.contributions:
         if made.is_answer and not made.work.round:
             yield f"Answer: {page.name_of(made.work.agent_id)} · {' · '.join(facts(made))}"
     yield f"Accepted: {moment(time_of(debate.create_time))}"
@@ -153,7 +153,7 @@ def _agents(page: ReportPage) -> Iterator[str]:
     if debate.spec.HasField("clarifications"):
         head.append("Clarification prompt")
     models: dict[str, dict[str, None]] = {}
-    for made in debate.contributions:
+    for made in page.contributions:
         models.setdefault(made.work.agent_id, {})[answering_model(made.reply)] = None
     yield table(
         head, [_agent_cells(each, [*filter(None, models.get(each.id, ()))])[: len(head)] for each in agents]

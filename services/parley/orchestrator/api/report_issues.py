@@ -29,21 +29,22 @@ def issues_section(page: ReportPage) -> Iterator[str]:
 
 
 def _sort(page: ReportPage) -> list[TrackedIssue]:
-    return sorted(
-        page.issues.issues,
-        key=lambda each: (not each.is_open, -1 if each.severity is None else -each.severity, each.number),
-    )
+    def place(each: TrackedIssue) -> tuple[bool, int, int]:
+        severity = each.severity
+        return (not each.is_open, -1 if severity is None else -severity, each.number)
+
+    return sorted(page.issues.issues, key=place)
 
 
 def _cells(page: ReportPage, each: TrackedIssue) -> tuple[str, ...]:
-    names = page.names
+    names, severity = page.names, each.severity
     reason = to_line(names.put_in(each.answer.reason), _MAX_TEXT)
     return (
         str(each.number),
         str(each.round),
         names.of(each.critic),
         names.of(each.target),
-        "not stated" if each.severity is None else str(each.severity),
+        "not stated" if severity is None else str(severity),
         to_line(names.put_in(each.issue.text), _MAX_TEXT),
         f"{STATUS_WORDS[each.answer.status]}{': ' if reason else ''}{reason}",
     )
@@ -51,9 +52,9 @@ def _cells(page: ReportPage, each: TrackedIssue) -> tuple[str, ...]:
 
 def issue_answers(page: ReportPage, made: Contribution) -> Iterator[str]:
     """Yield the author's answers to the issues that were raised against its proposal."""
-    if made.reply.issue_answers:
+    if answers := made.reply.issue_answers:
         yield "Answers to issues:"
-        yield "\n".join(list_item(_describe_answer(page, made, each)) for each in made.reply.issue_answers)
+        yield "\n".join([list_item(_describe_answer(page, made, each)) for each in answers])
 
 
 def _describe_answer(page: ReportPage, made: Contribution, each: IssueAnswer) -> str:

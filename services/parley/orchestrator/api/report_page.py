@@ -28,9 +28,14 @@ class ReportPage:
         return names_of(self.debate)
 
     @cached_property
+    def contributions(self) -> tuple[Contribution, ...]:
+        """Its contributions, in the order of the log."""
+        return tuple(self.debate.contributions)
+
+    @cached_property
     def issues(self) -> IssueTable:
         """All issues, numbered."""
-        return IssueTable(self.debate.contributions)
+        return IssueTable(self.contributions)
 
     def contribution(self, key: str) -> Contribution | None:
         """Return the contribution of a step; None if there is none."""
@@ -38,7 +43,7 @@ class ReportPage:
 
     @cached_property
     def _contributions(self) -> dict[str, Contribution]:
-        return {made.key: made for made in self.debate.contributions}
+        return {made.key: made for made in self.contributions}
 
     @cached_property
     def _is_moderated(self) -> bool:

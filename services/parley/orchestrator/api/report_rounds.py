@@ -1,8 +1,6 @@
 """The rounds of a debate, each folded up where the reader of the page can do that."""
 
-import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 from parley.orchestrator.api.report_contribution import contribution_block, outside_round_block
 from parley.orchestrator.api.report_page import ReportPage
@@ -11,76 +9,77 @@ from parley.runtime.safe_markdown import folded, inline
 from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Contribution
 
+Activities = dict[str, list[Contribution]]
+"""Contributions by their activities, in the order of the log."""
 
-def before_rounds(page: ReportPage) -> Iterator[str]:
-    """Yield the contributions before the first round."""
-    early = _before_first_round(_contributions_to_show(page))
+
+def rounds_sections(page: ReportPage) -> Iterator[str]:
+    """Yield what was contributed before the first round, then in each round that was begun, then after them, but the answer."""
+    early, late = _split_outside_rounds(page)
     if early:
         yield "## Before the rounds"
-        yield from folded(_count_words(page, early), _outside(page, early))
+        yield from folded(_count_words(page, _group(early)), _outside(page, early))
+    yield from _rounds(page)
+    if late:
+        yield "## After the rounds"
+        yield from folded(_count_words(page, _group(late)), _outside(page, late))
 
 
-def rounds_section(page: ReportPage) -> Iterator[str]:
+def _split_outside_rounds(page: ReportPage) -> tuple[list[Contribution], list[Contribution]]:
+    """Return the contributions before the first round and those after it, but those that have a section of their own, such as requirements."""
+    activities = page.debate_format.activities if page.debate_format else ()
+    elsewhere = {each.name for each in activities if not each.heading}
+    early: list[Contribution] = []
+    late: list[Contribution] = []
+    has_rounds = False
+    for made in page.contributions:
+        work = made.work
+        if has_rounds and work.round:
+            continue
+        if not made.is_answer and (work.activity in elsewhere or made.key.startswith(AFTER_THE_ANSWER)):
+            continue
+        if work.round:
+            has_rounds = True
+        else:
+            (late if has_rounds else early).append(made)
+    if not has_rounds:
+        early, late = [], early
+    return early, [made for made in late if not made.is_answer]
+
+
+def _rounds(page: ReportPage) -> Iterator[str]:
     """Yield the rounds that were begun, and what was contributed in each."""
-    debate = page.debate
-    by_round: dict[int, list[Contribution]] = {number: [] for number in debate.begun_rounds}
-    for made in debate.contributions:
+    by_round: dict[int, list[Contribution]] = {number: [] for number in page.debate.begun_rounds}
+    for made in page.contributions:
         by_round.setdefault(made.work.round, []).append(made)
     numbers = sorted(by_round.keys() - {0})
     if numbers:
         yield "## Rounds"
     for number in numbers:
         yield f"### Round {number}"
-        contributions = by_round[number]
-        if contributions:
-            yield from folded(_count_words(page, contributions), _round(page, number, contributions))
+        if by_round[number]:
+            activities = _group(by_round[number])
+            yield from folded(_count_words(page, activities), _round(page, number, activities))
         else:
             yield "Nothing was contributed."
-
-
-def after_rounds(page: ReportPage) -> Iterator[str]:
-    """Yield what was contributed after the rounds, but the answer."""
-    contributions = _contributions_to_show(page)
-    late = [
-        made
-        for made in contributions[len(_before_first_round(contributions)) :]
-        if made.work.round == 0 and not made.is_answer
-    ]
-    if late:
-        yield "## After the rounds"
-        yield from folded(_count_words(page, late), _outside(page, late))
-
-
-def _contributions_to_show(page: ReportPage) -> Sequence[Contribution]:
-    """Return the contributions without those that have a section of their own, such as requirements."""
-    activities = page.debate_format.activities if page.debate_format else ()
-    elsewhere = {each.name for each in activities if not each.heading}
-    return tuple(
-        made
-        for made in page.debate.contributions
-        if made.is_answer or not (made.work.activity in elsewhere or made.key.startswith(AFTER_THE_ANSWER))
-    )
-
-
-def _before_first_round(contributions: Sequence[Contribution]) -> Sequence[Contribution]:
-    """Return the contributions before the first round."""
-    if not any(made.work.round for made in contributions):
-        return ()
-    return tuple(itertools.takewhile(lambda made: not made.work.round, contributions))
 
 
 def _outside(page: ReportPage, contributions: Iterable[Contribution]) -> Iterator[str]:
     return (outside_round_block(page, made) for made in contributions)
 
 
-def _round(page: ReportPage, number: int, contributions: Sequence[Contribution]) -> Iterator[str]:
-    headings = _headings(page)
-    by_activity: dict[str, list[Contribution]] = {}
+def _group(contributions: Iterable[Contribution]) -> Activities:
+    found: Activities = {}
     for made in contributions:
-        by_activity.setdefault(made.work.activity, []).append(made)
-    for activity in _activities(contributions, headings):
+        found.setdefault(made.work.activity, []).append(made)
+    return found
+
+
+def _round(page: ReportPage, number: int, activities: Activities) -> Iterator[str]:
+    headings = _headings(page)
+    for activity in _sort(activities, headings):
         yield f"#### {headings.get(activity, inline(activity.capitalize()))}"
-        for made in by_activity[activity]:
+        for made in activities[activity]:
             yield contribution_block(page, made)
     for finding in page.debate.trickster_findings:
         if finding.round == number:
@@ -93,16 +92,15 @@ def _headings(page: ReportPage) -> dict[str, str]:
     return {each.name: each.heading for each in activities if each.heading}
 
 
-def _activities(contributions: Sequence[Contribution], headings: dict[str, str]) -> list[str]:
-    found = dict.fromkeys(made.work.activity for made in contributions)
-    others = [activity for activity in found if activity not in headings]
-    return [activity for activity in headings if activity in found] + others
+def _sort(activities: Collection[str], headings: dict[str, str]) -> list[str]:
+    others = [activity for activity in activities if activity not in headings]
+    return [activity for activity in headings if activity in activities] + others
 
 
-def _count_words(page: ReportPage, contributions: Sequence[Contribution]) -> str:
+def _count_words(page: ReportPage, activities: Activities) -> str:
     """Return what a round holds, such as `Proposals: 3, Critiques: 6`."""
-    headings, count = _headings(page), Counter(made.work.activity for made in contributions)
+    headings = _headings(page)
     return ", ".join(
-        f"{headings.get(activity, activity.capitalize())}: {count[activity]}"
-        for activity in _activities(contributions, headings)
+        f"{headings.get(activity, activity.capitalize())}: {len(activities[activity])}"
+        for activity in _sort(activities, headings)
     )

@@ -6,7 +6,7 @@ from parley.orchestrator.model.answer_text import answer_text
 from parley.orchestrator.model.sources import count_citations
 from parley.orchestrator.model.tasks import phase_of
 from parley.runtime.work_words import AFTER_THE_ANSWER
-from parley.v1.debate_pb2 import Contribution, Debate
+from parley.v1.debate_pb2 import Contribution, Debate, Reply
 from parley.v1.source_pb2 import SourceUse
 
 
@@ -22,9 +22,10 @@ def list_source_uses(debate: Debate) -> list[SourceUse]:
 
 def _uses_of_contributions(debate: Debate) -> Iterator[SourceUse]:
     for made in debate.contributions:
-        if made.work.summarized_characters or made.key.startswith(AFTER_THE_ANSWER):
+        cited = count_citations(_text_of(made.reply))
+        if not cited or made.work.summarized_characters or made.key.startswith(AFTER_THE_ANSWER):
             continue
-        for number, count in count_citations(_text_of(made)).items():
+        for number, count in cited.items():
             yield SourceUse(
                 source=number,
                 agent_id=made.work.agent_id,
@@ -38,7 +39,7 @@ def _uses_of_contributions(debate: Debate) -> Iterator[SourceUse]:
 
 def _uses_of_answer(debate: Debate) -> Iterator[SourceUse]:
     """Yield what an answer cites that is no contribution of its own, such as the proposal that won."""
-    if any(_is_the_answer(made) for made in debate.contributions):
+    if any(map(_is_the_answer, reversed(debate.contributions))):
         return
     author = _find_author(debate)
     for number, count in count_citations(answer_text(debate.outcome)).items():
@@ -55,8 +56,8 @@ def _is_the_answer(made: Contribution) -> bool:
     return made.is_answer and not made.work.round
 
 
-def _text_of(made: Contribution) -> str:
+def _text_of(reply: Reply) -> str:
     """Return what a contribution says, with the reasons that it gives for taking issues up or not."""
-    reply = made.reply
     text = reply.rendered or reply.text
-    return "\n".join([text, *[each.reason for each in reply.issue_answers]])
+    answers = reply.issue_answers
+    return "\n".join([text, *[each.reason for each in answers]]) if answers else text
