@@ -142,7 +142,8 @@ class StepRunner:
             if request.is_report:
                 self._journal.enqueue(event)
             else:
-                await self._journal.append(event)
+                # What follows from it seldom starts before the steps beside it have ended, too.
+                await self._journal.append(event, may_wait=bool(self.limiter.in_flight))
         except UnrecordableError as error:
             outcome = StepFailed(
                 work=request.work,

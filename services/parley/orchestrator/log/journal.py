@@ -207,8 +207,10 @@ class Journal:
         with suppress(ClaimLostError):  # a faster writer has written the same first event
             await self._append(sealed, patient=False)
 
-    async def append(self, *events: Event) -> tuple[Envelope, ...]:
+    async def append(self, *events: Event, may_wait: bool = False) -> tuple[Envelope, ...]:
         """Record events as one record. Return them once they are durable. `run_writer` must be running.
+
+        If they `may_wait`, others are expected, and they are recorded with these or soon, as those of `enqueue`.
 
         Raises:
             UnrecordableError: they cannot be recorded; other events are not affected.
@@ -216,13 +218,20 @@ class Journal:
         check_recordable(events)
         recorded: asyncio.Future[tuple[Envelope, ...]] = asyncio.get_running_loop().create_future()
         self._pending.append(_PendingAppend(events, recorded))
-        self._wake.set()
+        if may_wait:
+            self._wake_soon()
+        else:
+            self._wake.set()
         return await recorded  # if the caller is cancelled, the events are still recorded
 
     def enqueue(self, event: Event) -> None:
         """Record an event with the next append, or soon, without waiting for it. Raises as `append`."""
         check_recordable((event,))
         self._pending.append(_PendingAppend((event,)))
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
+        """Let the writer append what waits once others have had a moment to come along."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._wake.set)
 

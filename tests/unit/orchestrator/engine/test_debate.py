@@ -11,6 +11,7 @@ from pydantic import BaseModel, field_validator
 
 from parley.orchestrator.engine import agent_steps
 from parley.orchestrator.engine.debate import Debate
+from parley.orchestrator.log import journal as journal_module
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import UnknownEventError
 from parley.orchestrator.log.journal import Journal, read_events
@@ -296,6 +297,54 @@ async def test_the_outcome_of_a_report_is_recorded_with_what_follows_it(stage: B
         "step_succeeded",
         "warned",
     ]
+
+
+@asynccontextmanager
+async def two_steps(debate: Debate) -> AsyncIterator[tuple[list[asyncio.Event], list[asyncio.Task[object]]]]:
+    """Two steps of services side by side, each of which is answered once its event is set."""
+    answers = [asyncio.Event(), asyncio.Event()]
+
+    def start(key: str, answer: asyncio.Event) -> asyncio.Task[object]:
+        async def call() -> PastDebates:
+            await answer.wait()
+            return PastDebates()
+
+        return asyncio.create_task(debate.call_service(key, WORK, RecallRequest(text=key), call))
+
+    steps = [start(key, answer) for key, answer in zip("st", answers, strict=True)]
+    try:
+        await until(lambda: _are_in_flight(debate, 2), "both are asked")
+        yield answers, steps
+    finally:
+        for each in steps:
+            each.cancel()
+        await asyncio.gather(*steps, return_exceptions=True)
+
+
+async def _are_in_flight(debate: Debate, count: int) -> bool:
+    return len(debate.limiter.in_flight) == count
+
+
+async def test_outcomes_of_steps_side_by_side_are_recorded_together(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
+        monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)
+        answers[0].set()
+        await until(lambda: _are_in_flight(debate, 1), "one is answered")
+        answers[1].set()
+        await asyncio.wait_for(asyncio.gather(*steps), 30)
+    last = (await stage.store.log.read("t/deb"))[-1]
+    kinds = [Event.FromString(each).WhichOneof("payload") for each in last.entries]
+    assert kinds[-2:] == ["step_succeeded", "step_succeeded"]
+
+
+async def test_an_outcome_is_recorded_soon_though_a_step_beside_it_takes_long(stage: Backstage) -> None:
+    async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
+        answers[0].set()
+        await asyncio.wait_for(steps[0], 30)
+        assert not steps[1].done()
+        assert len(await recorded(stage, StepSucceeded)) == 1
 
 
 async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:
