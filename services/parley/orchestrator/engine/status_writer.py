@@ -82,7 +82,7 @@ class StatusWriter:
             await self._index.reopen(self._record.tenant, self._record.debate)
 
     async def write_closed(self) -> None:
-        """Write that it is closed, and mark the interventions that are left."""
+        """Write that it is closed, and mark the interventions that the log records. Who asked for others sees that it has ended."""
         recorded = self._journal.recorded
         assert recorded.concluded is not None
         for entry in await self._list_waiting() if recorded.interventions else ():
@@ -90,8 +90,6 @@ class StatusWriter:
             if number is not None:
                 await self._inbox.mark_recorded(entry.key, number[0])
         await self._write(final_status(recorded.concluded), is_open=False, owner=None)
-        for entry in await self._list_waiting():
-            await self._inbox.mark_ended(entry.key)
 
     async def release(self) -> None:
         """Release the debate, so that another replica can continue at once."""
