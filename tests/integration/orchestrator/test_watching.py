@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
+from parley.orchestrator.log.index import DebateIndex
 from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, events_of, failure_of, kind_of, orchestrating
@@ -23,6 +24,22 @@ async def test_a_watch_from_any_sequence_sees_all_that_comes_after_it_once_and_e
     assert kind_of(live[-1]) == "closed"
     for after in range(len(live) + 1):
         assert events_of(await orchestrator.watch(debate, after)) == live[after:]
+
+
+async def test_a_watch_of_a_debate_that_runs_here_does_not_ask_the_store_for_its_record(
+    orchestrator: Orchestrator, gateway: ScriptedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = gateway.hold("*")
+    debate = await orchestrator.create()
+    monkeypatch.setattr(DebateIndex, "get_by_key", _must_not_read)
+    watching = asyncio.create_task(orchestrator.watch(debate))
+    await gateway.wait_for("*", 2)
+    hold.release()
+    assert kind_of(events_of(await watching)[-1]) == "closed"
+
+
+async def _must_not_read(_index: DebateIndex, key: str) -> None:
+    pytest.fail(f"the record {key} was read")
 
 
 async def test_a_watch_in_batches_brings_the_same_events_in_few_messages(orchestrator: Orchestrator) -> None:

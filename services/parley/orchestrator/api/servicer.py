@@ -229,12 +229,11 @@ class OrchestratorServicer(
     ) -> orchestrator_pb2.ListDebatesResponse:
         """Return a page of debates."""
         listing = listing_of(request, self.formats)
-        size = listing.size
         with map_store_errors():
             index = await self.index.list_page(
-                current_tenant(), listing.debate_filter, listing.after, size + 1
+                current_tenant(), listing.debate_filter, listing.after, listing.size + 1
             )
-        page, token = cut_page(index, size, attrgetter("created"), listing.fingerprint)
+        page, token = cut_page(index, listing.size, attrgetter("created"), listing.fingerprint)
         return orchestrator_pb2.ListDebatesResponse(
             debates=map(summary_to_proto, page), next_page_token=token
         )
@@ -440,9 +439,10 @@ class OrchestratorServicer(
     async def _check_start(self, debate: str, after: int) -> None:
         if after < 0:
             raise invalid_argument([FieldViolation("after_sequence", "must not be negative")])
+        name = log_name(current_tenant(), debate)
         with map_store_errors():
-            there = not after or await self.log.read(log_name(current_tenant(), debate), after - 1, 1)
-            known = await self.index.get(current_tenant(), debate)
+            there = not after or await self.log.read(name, after - 1, 1)
+            known = self.intake.runner.owns(name) or await self.index.get_by_key(name)
         if not known:
             raise not_found("debate", debate)
         if not there:

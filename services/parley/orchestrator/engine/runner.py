@@ -110,6 +110,10 @@ class Runner:
         """Whether this replica stops and claims no debates any more."""
         return self._draining
 
+    def owns(self, key: str) -> bool:
+        """Return whether a debate is owned here, by the key of its record."""
+        return key in self._owned
+
     def run_soon(self, record: DebateRecord) -> None:
         """Run a debate that was accepted here as soon as a slot is free."""
         self._expected_keys.add(record.key)
