@@ -104,8 +104,12 @@ class DebateOwner:
         entries: Sequence[InboxEntry] = (),
         *,
         brief: bool = False,
+        is_new: bool = False,
     ) -> None:
-        """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled."""
+        """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled.
+
+        If it `is_new`, its log is not read: if that has anything, the claim is lost.
+        """
         self.tenant = record.tenant
         self.document_bytes = record.document_bytes
         self.accepted = asyncio.Event()
@@ -114,6 +118,7 @@ class DebateOwner:
         self.unable_reason = ""
         self.resumes_later = self.waits_for_person = False
         self._only_interventions = brief
+        self._is_new = is_new and bool(record.opening)
         self._record = record
         self._dependencies = dependencies
         self._first_entries = tuple(entries)
@@ -212,14 +217,13 @@ class DebateOwner:
             DecodeError,
             ValueError,
         ):  # ValueError: the first event in the record is no base64
-            updated = time_text(parts.clock.now())
             await parts.index.update_status(
                 record,
                 record.epoch,
                 status=FAILED,
                 is_open=False,
                 owner=None,
-                updated=updated,
+                updated=time_text(parts.clock.now()),
                 cost_micros=record.cost_micros,
             )
             return
@@ -257,7 +261,7 @@ class DebateOwner:
 
     async def _claim(self) -> DebateCreated:
         record, parts = self._record, self._dependencies
-        events = await read_events(parts.log, record.tenant, record.debate)
+        events = [] if self._is_new else await read_events(parts.log, self.tenant, record.debate)
         size = sum(len(each.entry) for each in events)
         await in_thread_if_large(size, partial(self._load_log, events))
         opening = None if events else await in_thread_if_large([record.opening], record.opening_event)

@@ -22,6 +22,7 @@ from parley.orchestrator.engine.silent_owners import SilentOwners
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.journal import ClaimLostError
+from parley.orchestrator.model.times import time_text
 from parley.runtime.labels import label_scope
 from parley.runtime.logs import get_logger
 from parley.runtime.unreadable import UnreadableError
@@ -149,7 +150,7 @@ class Runner:
                         await self._wake.wait()
 
     async def start_debate(self, record: DebateRecord) -> bool:
-        """Own a new debate. Return True once its first event is durable, False if that is unknown or no slot is free."""
+        """Own a debate whose record was written just now. Return True once its first event is durable, False if that is unknown or no slot is free."""
         if self._draining:
             return False
         # A scan may have claimed the debate already.
@@ -158,7 +159,7 @@ class Runner:
             self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
-        debate_owner, task = self._owned.get(record.key) or self._start_owner(record, ())
+        debate_owner, task = self._owned.get(record.key) or self._start_owner(record, (), is_new=True)
         accepted = asyncio.ensure_future(debate_owner.accepted.wait())
         try:
             await asyncio.wait({accepted, task}, return_when=asyncio.FIRST_COMPLETED)
@@ -193,11 +194,7 @@ class Runner:
         unowned, are_all = await self._dependencies.index.list_waiting()
         if (owned or unowned) and not reads_inbox:
             entries = await self._deliver_interventions()
-        overdue = (
-            await self._dependencies.index.list_overdue(now.isoformat(timespec="microseconds"))
-            if whole
-            else ()
-        )
+        overdue = await self._dependencies.index.list_overdue(time_text(now)) if whole else ()
         # A debate that is released between the two searches is in both; the second one is right.
         seen = {record.key: record for record in (*owned, *unowned)}
         for record in await self._find_unreleased(seen.keys()):
@@ -366,12 +363,17 @@ class Runner:
             self._expected_keys &= present
 
     def _start_owner(
-        self, record: DebateRecord, entries: tuple[InboxEntry, ...], *, brief: bool = False
+        self,
+        record: DebateRecord,
+        entries: tuple[InboxEntry, ...],
+        *,
+        brief: bool = False,
+        is_new: bool = False,
     ) -> tuple[DebateOwner, asyncio.Task[None]]:
         assert self._tasks is not None
         self._left_waiting.discard(record.key)
         slot = Slot(lambda: self.has_slot(record.tenant), self._wake_if_any_waits)
-        debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief)
+        debate_owner = DebateOwner(record, self._dependencies, slot, entries, brief=brief, is_new=is_new)
         # A new context: the deadline and the span of the request must not apply to the debate.
         task = self._tasks.create_task(self._run_owner(record, debate_owner), context=Context())
         self._owned[record.key] = (debate_owner, task)
