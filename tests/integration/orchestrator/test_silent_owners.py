@@ -246,3 +246,28 @@ async def test_a_replica_at_rest_that_finds_a_debate_heeds_what_was_asked_of_it_
         await asking
         await stage.comes_to(debate, "PAUSED")
     assert not stage.gateway.calls
+
+
+async def test_a_replica_alone_looks_for_owners_that_are_gone_once_in_five_times(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: Counter[str] = Counter()
+
+    def count(name: str) -> None:
+        list_them = getattr(DebateIndex, name)
+
+        async def list_and_count(index: DebateIndex, **which: Any) -> Any:
+            looks[name] += 1
+            return await list_them(index, **which)
+
+        monkeypatch.setattr(DebateIndex, name, list_and_count)
+
+    count("list_owned")
+    count("list_waiting")
+
+    async def has_looked_ten_times() -> bool:
+        return looks["list_waiting"] >= 10
+
+    async with stage.replica("one", poll_seconds=0.01):
+        await until(has_looked_ten_times, "it has looked ten times")
+    assert looks["list_owned"] <= 3

@@ -184,13 +184,15 @@ class Runner:
         """Look for interventions and debates, and start what can run here.
 
         Unless it is a `whole` scan, no debate is looked for that is due, and no intervention by a replica that has no debates and
-        finds none: the replica that a person asks looks for that one at once.
+        finds none: the replica that a person asks looks for that one at once. If no other process can use the store and no debate
+        waits here, no owner can be gone since the last whole scan.
         """
         owned_before = set(self._owned)
         reads_inbox = whole or bool(owned_before)
         entries = await self._deliver_interventions() if reads_inbox else {}
         now = self._dependencies.clock.now()
-        owned = await self._list_of_gone_owners()
+        may_be_gone = whole or self._any_waits or not self._settings.exclusive
+        owned = await self._list_of_gone_owners() if may_be_gone else ()
         unowned, are_all = await self._dependencies.index.list_waiting()
         if (owned or unowned) and not reads_inbox:
             entries = await self._deliver_interventions()
