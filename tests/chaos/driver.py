@@ -15,7 +15,7 @@ import grpc
 from parley.client import DebateSpec, ParleyClient, ParleyError
 from parley.orchestrator.log.journal import log_name
 from parley.runtime.channel import channel
-from parley.runtime.errors import from_rpc_error
+from parley.runtime.errors import from_rpc_error, is_transport
 from parley.runtime.watching import WatchStream, watch_events
 from parley.storage.opening import open_store
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
@@ -245,6 +245,8 @@ async def until_answered(call: Callable[[], Awaitable[T]]) -> T:
             return await call()
         except (ParleyError, grpc.aio.AioRpcError) as broken:
             error = broken if isinstance(broken, ParleyError) else from_rpc_error(broken)
-            if error.code not in _TRY_AGAIN or time.monotonic() > ends:
+            # The client asked as long as it has patience; what broke in between may come as any status of a connection.
+            is_away = error.code in _TRY_AGAIN or is_transport(error)
+            if not is_away or time.monotonic() > ends:
                 raise
         await asyncio.sleep(0.2)
