@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from parley.cli.person import can_redraw
 from parley.cli.printing import Style, say
-from parley.cli.terminal.event_lines import progress_line
+from parley.cli.terminal.event_lines import next_phase_line, progress_line
 from parley.cli.terminal.live_view import LiveView
 from parley.cli.terminal.painter import Painter
 from parley.cli.terminal.progress import (
@@ -97,10 +97,11 @@ class _LineDisplay:
         self._tells = tells
 
     def show(self, event: Event, *, quiet: bool = False) -> None:
-        line = None if quiet or not self._tells else progress_line(self.state.progress, event)
-        state = self.state
+        state, lines = self.state, tuple[str | None, ...]()
+        if self._tells and not quiet:
+            lines = (progress_line(state.progress, event), next_phase_line(state.progress, event))
         self.state = DisplayState(advance(state.progress, event), debaters=state.debaters.after(event))
-        if line is not None:
+        for line in filter(None, lines):
             say(self.state.debaters.names.put_in(line))
 
     def show_text(self, piece: TextPiece) -> None:

@@ -223,8 +223,9 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
     match payload:
         case RoundStarted(number=number, total=total):
             return round_text(number, total)
-        case PhaseStarted(activity=activity, title=title, expected=expected):
-            return f"  {title or activity}: {expected} to come"
+        case PhaseStarted(activity=activity, title=title, round=number, expected=expected):
+            begun = any(each.round == number for each in before.phases)
+            return None if begun else f"  {title or activity}: {expected} to come"
         case PhaseFinished(activity=activity, title=title, round=number):
             phase = next((each for each in before.phases if each.is_of(activity, number)), None)
             return f"  {phase.name}: {phase.count}" if phase else f"  {title or activity}: done"
@@ -254,6 +255,19 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
             return "resumed"
         case _:
             return limit_or_wait_text(payload)
+
+
+def next_phase_line(before: DebateProgress, event: Event) -> str | None:
+    """Return the line of a phase that began while the one that this event ends went on: `progress_line` leaves it out, so that lines stand in order."""
+    payload = event_payload(event)
+    if not isinstance(payload, PhaseFinished):
+        return None
+    phases = [each for each in before.phases if each.round == payload.round]
+    if len(phases) < 2 or not phases[0].is_of(payload.activity, payload.round):
+        return None
+    coming = phases[1]
+    left = f"{coming.expected - coming.done} of " if coming.done else ""
+    return f"  {coming.name}: {left}{coming.expected} to come"
 
 
 def _is_outside_phases(progress: DebateProgress, work: Work) -> bool:

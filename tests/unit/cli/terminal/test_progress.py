@@ -5,7 +5,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.cli.terminal.event_lines import progress_line, resumed_text, status_line
+from parley.cli.terminal.event_lines import next_phase_line, progress_line, resumed_text, status_line
 from parley.cli.terminal.progress import DebateProgress, PhaseProgress, advance
 from parley.v1.debate_pb2 import DebateFailure, EndRounds, Intervention, Work
 from parley.v1.event_pb2 import (
@@ -123,6 +123,21 @@ def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
     assert told(Warned(message="late")) == "warning: late"
     assert told(StepFailed(work=Work(activity="recall"), reason="MEMORY_AWAY", message="late")) is None
     assert told(None) is None
+
+
+@pytest.mark.parametrize(("done", "coming"), [(0, "2 to come"), (1, "1 of 2 to come")])
+def test_a_phase_that_begins_while_another_goes_on_is_told_after_that_one(done: int, coming: str) -> None:
+    critique = made_event(PhaseStarted(activity="critique", round=1, expected=2))
+    progress = DebateProgress(phases=(PhaseProgress("proposal", 1, 2, 2),))
+    assert progress_line(progress, critique) is None
+    assert progress_line(progress, made_event(PhaseStarted(activity="vote", round=2, expected=2)))
+    both = DebateProgress(phases=(*progress.phases, PhaseProgress("critique", 1, 2, done)))
+    finished = made_event(PhaseFinished(activity="proposal", round=1))
+    assert progress_line(both, finished) == "  proposal: 2/2"
+    assert next_phase_line(both, finished) == f"  critique: {coming}"
+    assert next_phase_line(progress, finished) is None
+    assert next_phase_line(both, critique) is None
+    assert next_phase_line(both, made_event(PhaseFinished(activity="critique", round=1))) is None
 
 
 def test_the_step_that_makes_the_answer_is_told() -> None:
