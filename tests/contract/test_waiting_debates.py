@@ -1,5 +1,7 @@
 """The index of debates, on every store: those that wait without an owner are out of a scan's sight until they are due."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -10,7 +12,7 @@ from parley.storage.opening import Store
 LATER, NOW, SOONER = (f"2026-01-01T00:00:{second:02}.000000+00:00" for second in (40, 30, 20))
 
 
-def record(name: str, **fields: object) -> DebateRecord:
+def record(name: str, **fields: Any) -> DebateRecord:
     made = DebateRecord(
         tenant="default",
         debate=name,

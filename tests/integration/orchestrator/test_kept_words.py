@@ -18,7 +18,7 @@ from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.phases import propose
-from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Concluded, DebateCreated
 from tests.support.debate_logs import check_log, left_behind
 from tests.support.kept_debates.kept_debate import FOLDER, KeptDebate, Person
@@ -189,7 +189,7 @@ def test_a_kept_log_can_be_read(name: str) -> None:
 async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_the_latest(
     stage: Backstage,
 ) -> None:
-    async def newer(debate: object) -> object:
+    async def newer(debate: Debate) -> Outcome:
         raise AssertionError("an open debate of one version is none of the next")
 
     hold = stage.gateway.hold("round/2/propose/ada")

@@ -30,6 +30,7 @@ from parley.v1.voting_pb2 import (
     VOTING_METHOD_UNANIMOUS,
     VOTING_METHOD_WEIGHTED,
     Vote,
+    VotingMethod,
 )
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import backstage, make_debate, with_spec
@@ -154,7 +155,9 @@ async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_pa
         (VOTING_METHOD_UNANIMOUS, ""),
     ],
 )
-async def test_the_method_says_how_much_is_enough(tmp_path: Path, method: int, winner: str) -> None:
+async def test_the_method_says_how_much_is_enough(
+    tmp_path: Path, method: VotingMethod.ValueType, winner: str
+) -> None:
     gateway = Voters(everybody("ada", "ada", "ada", "dee", "dee"))
     vote, _ = await voted(tmp_path, gateway, replace(PLAIN, method=method))
     assert (vote.winner_agent_id, vote.strength, vote.method) == (winner, VOTE_STRENGTH_WEAK, method)
