@@ -16,8 +16,7 @@ from pymongo import MongoClient
 from parley.client import DebateSpec, ParleyClient, ParleyError, RatingsClient
 from parley.memory.approvals import APPROVALS
 from parley.memory.debate import DEBATES
-from parley.memory.known_patterns import PATTERNS
-from parley.memory.patterns import CONTRIBUTIONS
+from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.tiers import TIERS
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 
 from parley.memory.embedding import Embedding
 from parley.memory.stored_vectors import Matrix, encode_vector, find_likeness
+from parley.memory.totals import Example, Tally, Totals, choose_examples, sum_up
 from parley.storage.ports import Fields
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP
-from parley.v1.memory_pb2 import CritiquePattern, RecordedIssue
+from parley.v1.memory_pb2 import RecordedIssue
 
 SAME_KIND: Final = 0.45
 """The cosine from which two issues are of one kind; docs/architecture/memory.md has the figures."""
@@ -28,8 +29,6 @@ They are filled in turn, since versions before read the first one alone, or the 
 """
 _MAX_TALLIES: Final = dict.fromkeys(TALLIES, 12) | {TALLIES[0]: 32}
 """Of each field. All together have room for more debates than a pattern counts; what versions before add to the first 16 comes on top."""
-_MAX_EXAMPLES: Final = 3
-_MAX_CRITICS: Final = 8
 _MAX_NAME: Final = 128
 
 
@@ -61,47 +60,67 @@ def assign_kinds(issues: Sequence[Matrix], known: Sequence[Kind]) -> Iterator[st
             yield kinds[-1].pattern
 
 
+class Part(Struct, frozen=True):
+    """What a debate contributes to a pattern.
+
+    Attributes:
+        text: The first of its issues.
+        model: Of the embedding of this one, and `vector` as it is stored.
+    """
+
+    pattern: str
+    text: str
+    model: str
+    vector: str
+    tally: Tally
+
+    def create_example(self, debate: str) -> Example:
+        """Return the example that it gives."""
+        return Example(debate, self.text, self.tally.at)
+
+
 def list_parts(
     issues: Sequence[RecordedIssue], meanings: Sequence[Embedding], known: Sequence[Kind], at: int
-) -> list[dict[str, Any]]:
+) -> list[Part]:
     """Return what a debate contributes, a part for each pattern; `at` is when it was concluded, in seconds since 1970."""
-    parts: dict[str, dict[str, Any]] = {}
+    by_pattern: dict[str, list[tuple[RecordedIssue, Embedding]]] = {}
     kinds = assign_kinds([each.vector for each in meanings], known)
     for issue, meaning, pattern in zip(issues, meanings, kinds, strict=True):
-        part = parts.setdefault(
+        by_pattern.setdefault(pattern, []).append((issue, meaning))
+    return [
+        Part(
             pattern,
-            {
-                "pattern": pattern,
-                "text": shorten(issue.issue.text),
-                "model": meaning.model,
-                "vector": encode_vector(meaning.vector),
-                "tally": {"at": at, "raised": 0, "taken_up": 0, "severities": [], "critics": {}},
-            },
+            shorten(found[0][0].issue.text),
+            found[0][1].model,
+            encode_vector(found[0][1].vector),
+            _count([issue for issue, _ in found], at),
         )
-        _count(part["tally"], issue)
-    return list(parts.values())
+        for pattern, found in by_pattern.items()
+    ]
 
 
-def _count(tally: dict[str, Any], issue: RecordedIssue) -> None:
-    tally["raised"] += 1
-    tally["taken_up"] += issue.status == ISSUE_STATUS_TAKEN_UP
-    if issue.issue.HasField("severity"):
-        tally["severities"].append(issue.issue.severity)
-    critic = issue.critic_agent_id[:_MAX_NAME]
-    tally["critics"][critic] = tally["critics"].get(critic, 0) + 1
+def _count(issues: Sequence[RecordedIssue], at: int) -> Tally:
+    return Tally(
+        at,
+        raised=len(issues),
+        taken_up=sum(each.status == ISSUE_STATUS_TAKEN_UP for each in issues),
+        severities=[each.issue.severity for each in issues if each.issue.HasField("severity")],
+        critics=dict(Counter(each.critic_agent_id[:_MAX_NAME] for each in issues)),
+    )
 
 
-def add_part(fields: Fields, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pattern that counts a debate; one that counts it already stays as it is."""
-    name = [*_find_tallies(fields, debate), _find_room(fields)][0]
-    counted = {**fields, name: {**_mapping(fields.get(name, {})), debate: part["tally"]}}
+def add_parts(fields: Fields, parts: Mapping[str, Part]) -> dict[str, Any]:
+    """Return a pattern that counts debates, by their ids; one that counts them already stays as it is."""
+    counted = dict(fields)
+    for debate, part in parts.items():
+        name = [*_find_tallies(counted, debate), _find_room(counted)][0]
+        counted[name] = {**_mapping(counted.get(name, {})), debate: to_builtins(part.tally)}
     if (surplus := len(_list_tallies(counted)) - MAX_DEBATES) > 0:
         for oldest in oldest_debates(counted)[:surplus]:
             counted |= _remove_tally(counted, oldest)
-    others = [each for each in _list(fields["examples"]) if each["debate"] != debate]
-    examples = [{"debate": debate, "text": part["text"], "at": part["tally"]["at"]}, *others]
-    examples.sort(key=lambda each: (-each["at"], each["debate"]))
-    return {**counted, "examples": examples[:_MAX_EXAMPLES]}
+    others = [each for each in read_examples(fields) if each.debate not in parts]
+    examples = choose_examples([*others, *(part.create_example(debate) for debate, part in parts.items())])
+    return {**counted, "examples": to_builtins(list(examples))}
 
 
 def _find_room(fields: Fields) -> str:
@@ -134,20 +153,20 @@ def _list_tallies(fields: Fields) -> dict[str, Any]:
     return tallies
 
 
-def start_pattern(tenant: str, domain: str, debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
+def start_pattern(tenant: str, domain: str, debate: str, part: Part) -> dict[str, Any]:
     """Return a new pattern that a debate's issue stands for, without its count, key and version."""
     return {
         "tenant": tenant,
         "domain": domain,
-        "started": part["tally"]["at"],
+        "started": part.tally.at,
         "examples": [],
         **stand_for(debate, part),
     }
 
 
-def stand_for(debate: str, part: Mapping[str, Any]) -> dict[str, Any]:
+def stand_for(debate: str, part: Part) -> dict[str, Any]:
     """Return the fields that name the issue by whose meaning a pattern is known."""
-    return {"leader": debate, "model": part["model"], "vector": part["vector"]}
+    return {"leader": debate, "model": part.model, "vector": part.vector}
 
 
 def remove_part(fields: Fields, debate: str) -> dict[str, Any]:
@@ -162,71 +181,14 @@ def oldest_debates(fields: Fields) -> list[str]:
     return sorted(tallies, key=lambda each: (tallies[each]["at"], each))
 
 
-def join_twins(patterns: Sequence[tuple[Kind, Fields]]) -> list[tuple[Kind, Fields]]:
-    """Return patterns of one domain and model, those together that are one kind, as the first of them.
-
-    Two replicas that start the same kind at the same time make two of it.
-    """
-    joined: list[tuple[Kind, Fields]] = []
-    for kind, fields in patterns:
-        (likeness,) = find_likeness([kind.vector], [first.vector for first, _ in joined])
-        if joined and likeness.max() >= SAME_KIND:
-            place = int(likeness.argmax())
-            first, its = joined[place]
-            joined[place] = first, _join(its, fields)
-        else:
-            joined.append((kind, fields))
-    return joined
+def read_totals(fields: Fields) -> Totals:
+    """Return the sums of a stored pattern. Raise ValueError if it cannot be read."""
+    return sum_up(convert(_list_tallies(fields), dict[str, Tally]), read_examples(fields))
 
 
-def _join(one: Fields, other: Fields) -> Fields:
-    tallies = _list_tallies(one)
-    for debate, tally in _list_tallies(other).items():
-        tallies[debate] = _add_tallies(tallies[debate], tally) if debate in tallies else tally
-    latest = sorted(tallies, key=lambda each: (tallies[each]["at"], each))[-MAX_DEBATES:]
-    examples = sorted(
-        _list(one["examples"]) + _list(other["examples"]), key=lambda each: (-each["at"], each["debate"])
-    )
-    first, *rest = TALLIES
-    return {
-        **one,
-        **{each: {} for each in rest},
-        first: {each: tallies[each] for each in latest},
-        "examples": examples[:_MAX_EXAMPLES],
-    }
-
-
-def _add_tallies(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **one,
-        "raised": one["raised"] + other["raised"],
-        "taken_up": one["taken_up"] + other["taken_up"],
-        "severities": [*one["severities"], *other["severities"]],
-        "critics": dict(Counter(one["critics"]) + Counter(other["critics"])),
-    }
-
-
-def to_pattern(pattern: str, fields: Fields) -> CritiquePattern:
-    """Return a stored pattern as it is listed."""
-    tallies = list(_list_tallies(fields).values())
-    severities, critics = list[int](), dict[str, int]()
-    for each in tallies:
-        severities += each["severities"]
-        for agent, raised in each["critics"].items():
-            critics[agent] = critics.get(agent, 0) + raised
-    found = CritiquePattern(
-        pattern_id=pattern,
-        domain=str(fields["domain"]),
-        examples=[each["text"] for each in _list(fields["examples"])],
-        debates=len(tallies),
-        raised=sum(each["raised"] for each in tallies),
-        taken_up=sum(each["taken_up"] for each in tallies),
-        severity=sum(severities) / len(severities) if severities else None,
-    )
-    found.latest_at.FromSeconds(max(each["at"] for each in tallies))
-    for agent, raised in sorted(critics.items(), key=lambda each: (-each[1], each[0]))[:_MAX_CRITICS]:
-        found.critics.add(agent_id=agent, raised=raised)
-    return found
+def read_examples(fields: Fields) -> list[Example]:
+    """Return the examples of a stored pattern. Raise ValueError if they cannot be read."""
+    return convert(fields["examples"], list[Example])
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

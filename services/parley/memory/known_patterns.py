@@ -3,20 +3,26 @@
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from parley.memory.debate import document_key
-from parley.memory.issue_kinds import SAME_KIND, Kind, join_twins, to_pattern
+from parley.memory.issue_kinds import SAME_KIND, Kind, Part, read_totals
 from parley.memory.stored_vectors import decode_vector, find_likeness
+from parley.memory.totals import Totals, sum_up
 from parley.runtime.unreadable import skip_unreadable
-from parley.storage.ports import Collection, Document, Documents, Index, Order
+from parley.storage.ports import Collection, Document, Documents, Index, Order, Where
 from parley.storage.scan import find_by_keys
-from parley.v1.memory_pb2 import CritiquePattern
 
+CONTRIBUTIONS: Final = Collection(
+    "pattern_contributions",
+    (Index(("concluded",)), Index(("waiting", "version"))),
+    private=("digest", "parts"),
+)
+"""What each debate contributes, under its key. One whose patterns may not count it yet is `waiting`: the field has its tenant."""
 PATTERNS: Final = Collection(
     "patterns",
     (Index(("tenant", "version")),),
@@ -26,15 +32,26 @@ PATTERNS: Final = Collection(
 )
 _MAX_KNOWN: Final = 2_000
 """Patterns of all tenants that are kept, some kilobytes each. The tenants that were not asked for for longest go."""
-_FEW: Final = 32
-"""Patterns that are read by their keys; of more, all of the tenant are read."""
-_MAX_WRITTEN: Final = 32
-"""Whole patterns that are kept, up to 300 KB each."""
-_NAME: Final = "critique pattern"
+PATTERN: Final = "critique pattern"
+"""The kind of an unreadable pattern in logs and metrics."""
+
+
+class Contribution(Struct, frozen=True):
+    """What a debate contributes, a part for each pattern, and the version of its document."""
+
+    key: str
+    version: Any
+    domain: str
+    parts: list[Part]
+
+    @property
+    def debate(self) -> str:
+        """The id of the debate."""
+        return self.key.rpartition("/")[2]
 
 
 class KnownPattern(Struct, frozen=True):
-    """A pattern: how it is listed, and what it is compared by.
+    """A pattern: what it is listed and compared by.
 
     Attributes:
         version: Of the state that is known.
@@ -47,21 +64,69 @@ class KnownPattern(Struct, frozen=True):
     group: tuple[str, str]
     started: int
     kind: Kind
-    listed: CritiquePattern
+    totals: Totals
+
+    def add(self, debate: str, part: Part) -> "KnownPattern":
+        """Return it with what a debate contributes; the same if it counts that already."""
+        if debate in self.totals.debates:
+            return self
+        added = sum_up({debate: part.tally}, [part.create_example(debate)])
+        return replace(self, totals=self.totals.join(added))
 
 
-class _Tenant(Struct, frozen=True):
+class TenantPatterns(Struct, frozen=True, dict=True):
     """The patterns of a tenant.
 
     Attributes:
         versions: Of all, also of those that cannot be read.
-        patterns: Those that can be read, by key.
+        stored: Those that can be read, by key, as they are stored.
         twins: Of each that is of one kind with others, the keys of these.
+        waiting: The contributions that stored patterns may not count yet, by key.
+        patterns: The stored ones with what is waiting.
+        has_orphans: Whether a pattern is not there to which one of the waiting contributions belongs.
     """
 
     versions: Mapping[str, Any] = field(default_factory=dict)
-    patterns: Mapping[str, KnownPattern] = field(default_factory=dict)
+    stored: Mapping[str, KnownPattern] = field(default_factory=dict)
     twins: Mapping[str, set[str]] = field(default_factory=dict)
+    waiting: Mapping[str, Contribution] = field(default_factory=dict)
+    patterns: Mapping[str, KnownPattern] = field(default_factory=dict)
+    has_orphans: bool = False
+
+    @cached_property
+    def kinds(self) -> list[KnownPattern]:
+        """The patterns, those that are one kind together, as the oldest of them."""
+        if not self.twins:
+            return list(self.patterns.values())
+        alone = [each for key, each in self.patterns.items() if key not in self.twins]
+        return alone + _join([self.patterns[key] for key in self.twins])
+
+    def add(self, contributions: Iterable[Contribution]) -> "TenantPatterns":
+        """Return them with more that is waiting."""
+        waiting, patterns, has_orphans = dict(self.waiting), dict(self.patterns), self.has_orphans
+        for each in contributions:
+            waiting[each.key] = each
+            for key, part in list_patterns(each):
+                if key in patterns:
+                    patterns[key] = patterns[key].add(each.debate, part)
+                has_orphans |= key not in self.versions
+        return replace(self, waiting=waiting, patterns=patterns, has_orphans=has_orphans)
+
+    def keep(self, waiting: Iterable[str]) -> "TenantPatterns":
+        """Return them with only those of the waiting contributions that have these keys."""
+        kept = [self.waiting[key] for key in waiting if key in self.waiting]
+        if len(kept) == len(self.waiting):
+            return self
+        return replace(self, waiting={}, patterns=self.stored, has_orphans=False).add(kept)
+
+    def renew(self, versions: Mapping[str, Any], changed: Sequence[Document]) -> "TenantPatterns":
+        """Return the patterns of these versions: those of before that are the same, and those that have changed."""
+        read = skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN, document_key)
+        stored = {key: each for key, each in self.stored.items() if key in versions}
+        stored |= {each.key: each for each in read}
+        versions = {**versions, **{each.key: each.fields["version"] for each in changed}}
+        renewed = TenantPatterns(versions, stored, _find_twins(self, stored), {}, stored)
+        return renewed.add(self.waiting.values())
 
 
 class KnownPatterns:
@@ -69,88 +134,75 @@ class KnownPatterns:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
-        self._written: OrderedDict[str, Document] = OrderedDict()
+        self._tenants: OrderedDict[str, TenantPatterns] = OrderedDict()
 
-    async def load(self, tenant: str) -> list[KnownPattern]:
+    async def load(self, tenant: str) -> TenantPatterns:
         """Return a tenant's patterns as they are now, without those that cannot be read."""
-        return list((await self._renew(tenant)).patterns.values())
-
-    async def load_kinds(self, tenant: str) -> list[KnownPattern]:
-        """Return them as `load` does, those that are one kind together, as the oldest of them."""
-        known = await self._renew(tenant)
-        if not known.twins:
-            return list(known.patterns.values())
-        documents = await self.read(tenant, {key: known.versions[key] for key in known.twins})
-        alone = [each for key, each in known.patterns.items() if key not in known.twins]
-        return alone + await asyncio.to_thread(_join, documents)
-
-    async def read(self, tenant: str, versions: Mapping[str, Any]) -> list[Document]:
-        """Return the whole patterns of these keys, as far as they are there, in these states or in later ones."""
-        written = [
-            each
-            for key, version in versions.items()
-            if (each := self._written.get(key)) and each.fields["version"] == version
-        ]
-        return written + await self._read_stored(tenant, versions.keys() - {each.key for each in written})
-
-    async def _read_stored(self, tenant: str, keys: set[str]) -> list[Document]:
-        if not keys:
-            return []
-        if len(keys) > _FEW:
-            found = await self._documents.find(PATTERNS, {"tenant": tenant})
-        else:
-            found = await find_by_keys(self._documents, PATTERNS, keys)
-        return [each for each in found if each.key in keys]
-
-    def put(self, written: Document) -> None:
-        """Keep a pattern as this process has written it: it is not read again soon unless another process changes it."""
-        self._written[written.key] = written
-        self._written.move_to_end(written.key)
-        while len(self._written) > _MAX_WRITTEN:
-            self._written.popitem(last=False)
-
-    async def _renew(self, tenant: str) -> _Tenant:
-        # In the order of the index that has the versions, so that nothing is sorted.
-        by_version = (Order("version"),)
-        heads = await self._documents.find(
-            PATTERNS, {"tenant": tenant}, order=by_version, fields=("version",)
-        )
-        versions = {each.key: each.fields["version"] for each in heads}
-        known = self._tenants.get(tenant, _Tenant())
+        # In this order: what patterns count between the two reads is in both then, and counts once.
+        waiting = await self._find_versions(CONTRIBUTIONS, {"waiting": tenant})
+        versions = await self._find_versions(PATTERNS, {"tenant": tenant})
+        known = self._tenants.get(tenant, _NONE)
         if versions != known.versions:
-            changed = {
-                key: version for key, version in versions.items() if known.versions.get(key) != version
-            }
-            read = await self.read(tenant, changed)
-            same = {key: version for key, version in versions.items() if key not in changed}
-            known = await asyncio.to_thread(_renew, known, same, read)
+            changed = {key for key, each in versions.items() if known.versions.get(key) != each}
+            read = await find_by_keys(self._documents, PATTERNS, changed)
+            there = {key: version for key, version in versions.items() if key not in changed}
+            known = await asyncio.to_thread(known.renew, there, read)
+        same = [key for key, each in known.waiting.items() if waiting.get(key) == each.version]
+        known = known.keep(same)
+        if missing := waiting.keys() - set(same):
+            known = known.add(read_contributions(await find_by_keys(self._documents, CONTRIBUTIONS, missing)))
         self._keep(tenant, known)
         return known
 
-    def _keep(self, tenant: str, known: _Tenant) -> None:
+    def add(self, tenant: str, written: Contribution) -> None:
+        """Note what a debate contributes, as this process has written it."""
+        if known := self._tenants.get(tenant):
+            self._keep(tenant, known.add([written]))
+
+    async def renew(self, tenant: str, written: Sequence[Document]) -> None:
+        """Note patterns as this process has written them: they are not read again unless another process changes them."""
+        if (known := self._tenants.get(tenant)) and written:
+            self._keep(tenant, await asyncio.to_thread(known.renew, known.versions, written))
+
+    async def _find_versions(self, collection: Collection, where: Where) -> dict[str, Any]:
+        # In the order of the index that has the versions, so that nothing is sorted.
+        heads = await self._documents.find(collection, where, order=(Order("version"),), fields=("version",))
+        return {each.key: each.fields["version"] for each in heads}
+
+    def _keep(self, tenant: str, known: TenantPatterns) -> None:
         self._tenants[tenant] = known
         self._tenants.move_to_end(tenant)
         while len(self._tenants) > 1 and self._count() > _MAX_KNOWN:
             self._tenants.popitem(last=False)
 
     def _count(self) -> int:
-        return sum(1 + len(each.versions) for each in self._tenants.values())
+        return sum(1 + len(each.versions) + len(each.waiting) for each in self._tenants.values())
 
 
-def _renew(before: _Tenant, same: Mapping[str, Any], changed: Sequence[Document]) -> _Tenant:
-    """Return the patterns of a tenant: those of before that are the same, by their versions, and those that have changed."""
-    read = skip_unreadable(changed, partial(_read, before.patterns), _NAME, document_key)
-    kept = {key: before.patterns[key] for key in same if key in before.patterns}
-    patterns = kept | {each.key: each for each in read}
-    versions = {**same, **{each.key: each.fields["version"] for each in changed}}
-    return _Tenant(versions, patterns, _find_twins(before, patterns))
+_NONE: Final = TenantPatterns()
 
 
-def _read(before: Mapping[str, KnownPattern], document: Document) -> KnownPattern:
+def list_patterns(contribution: Contribution) -> list[tuple[str, Part]]:
+    """Return the parts of a contribution, each with the key of its pattern."""
+    tenant = contribution.key.rpartition("/")[0]
+    return [(f"{tenant}/{each.pattern}", each) for each in contribution.parts]
+
+
+def read_contributions(found: Iterable[Document]) -> Iterable[Contribution]:
+    """Return contributions of their documents, without those that cannot be read."""
+    return skip_unreadable(found, read_contribution, "contribution to critique patterns", document_key)
+
+
+def read_contribution(document: Document) -> Contribution:
+    """Return a contribution of its document. Raise ValueError if it cannot be read."""
     fields: Any = document.fields
-    pattern = document.key.rpartition("/")[2]
-    kind = Kind(pattern, decode_vector(fields["vector"]))
+    parts = convert(fields["parts"], list[Part])
+    return Contribution(document.key, fields.get("version"), str(fields.get("domain", "")), parts)
+
+
+def _read_pattern(before: Mapping[str, KnownPattern], document: Document) -> KnownPattern:
+    fields: Any = document.fields
+    kind = Kind(document.key.rpartition("/")[2], decode_vector(fields["vector"]))
     if (known := before.get(document.key)) and known.kind.vector.tobytes() == kind.vector.tobytes():
         kind = known.kind  # so that it is not compared again
     return KnownPattern(
@@ -159,16 +211,16 @@ def _read(before: Mapping[str, KnownPattern], document: Document) -> KnownPatter
         group=(str(fields["domain"]), str(fields["model"])),
         started=int(fields["started"]),
         kind=kind,
-        listed=to_pattern(pattern, fields),
+        totals=read_totals(fields),
     )
 
 
-def _find_twins(before: _Tenant, patterns: Mapping[str, KnownPattern]) -> dict[str, set[str]]:
+def _find_twins(before: TenantPatterns, patterns: Mapping[str, KnownPattern]) -> dict[str, set[str]]:
     """Return the twins of patterns; those of before are not compared with each other again."""
     compared = {
         key
         for key, each in patterns.items()
-        if (known := before.patterns.get(key)) and (known.kind, known.group) == (each.kind, each.group)
+        if (known := before.stored.get(key)) and (known.kind, known.group) == (each.kind, each.group)
     }
     twins = defaultdict[str, set[str]](set)
     for key in compared & before.twins.keys():
@@ -192,13 +244,17 @@ def _group(patterns: Iterable[KnownPattern]) -> Iterable[list[KnownPattern]]:
     return groups.values()
 
 
-def _join(documents: Sequence[Document]) -> list[KnownPattern]:
-    """Return patterns, those together that are one kind."""
-    fields = {each.key: each.fields for each in documents}
-    known = skip_unreadable(documents, partial(_read, {}), _NAME, document_key)
-    joined = []
-    for group in _group(known):
-        by_kind = {each.kind.pattern: each for each in group}
-        for kind, its in join_twins([(each.kind, fields[each.key]) for each in group]):
-            joined.append(replace(by_kind[kind.pattern], listed=to_pattern(kind.pattern, its)))
+def _join(patterns: Iterable[KnownPattern]) -> list[KnownPattern]:
+    """Return patterns, each with the later ones that are of one kind with it."""
+    joined: list[KnownPattern] = []
+    for group in _group(patterns):
+        firsts: list[KnownPattern] = []
+        for each in group:
+            (likeness,) = find_likeness([each.kind.vector], [first.kind.vector for first in firsts])
+            if firsts and likeness.max() >= SAME_KIND:
+                place = int(likeness.argmax())
+                firsts[place] = replace(firsts[place], totals=firsts[place].totals.join(each.totals))
+            else:
+                firsts.append(each)
+        joined += firsts
     return joined

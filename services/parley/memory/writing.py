@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from parley.storage.ports import Collection, Documents, DuplicateError, Fields
+
+T = TypeVar("T")
 
 
 async def put_document(documents: Documents, collection: Collection, key: str, fields: Fields) -> None:
@@ -15,8 +17,11 @@ async def put_document(documents: Documents, collection: Collection, key: str, f
         await documents.update(collection, key, fields)
 
 
-async def write_together(*writes: Coroutine[Any, Any, None]) -> None:
-    """Run writes concurrently, so that a store can commit them together. Raise the first error once all have ended."""
+async def write_together(*writes: Coroutine[Any, Any, T]) -> list[T]:
+    """Run writes concurrently, so that a store can commit them together. Return what they do; raise the first error once all have ended."""
+    done: list[T] = []
     for each in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(each, BaseException):
             raise each
+        done.append(each)
+    return done

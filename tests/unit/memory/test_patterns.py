@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 from parley.memory import issue_kinds, known_patterns
 from parley.memory import patterns as patterns_module
 from parley.memory.issue_kinds import TALLIES
-from parley.memory.known_patterns import PATTERNS
-from parley.memory.patterns import CONTRIBUTIONS, Patterns
+from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
+from parley.memory.patterns import Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Documents, Fields, Index, Where
@@ -146,6 +147,14 @@ async def test_pages_together_have_every_pattern_once(kept: Kept) -> None:
     assert (sorted(seen), after) == (["Cost.", "Rollback.", "Secret."], None)
 
 
+@pytest.fixture
+def counted_at_once() -> Iterator[None]:
+    """No contribution waits for others before its patterns count it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(patterns_module, "MAX_WAITING", 1)
+        yield
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["new patterns", "known ones"])
 async def test_all_patterns_of_a_debate_are_written_in_few_commits(
     kept: Kept, started: bool, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +166,23 @@ async def test_all_patterns_of_a_debate_are_written_in_few_commits(
         await patterns.apply("acme", record("deb-1", *issues))
     commits = count_commits(monkeypatch)
     await patterns.apply("acme", record("deb-2", *issues))
-    assert commits == [1, 12], "the contribution, then its patterns"
+    assert commits == [1] if started else [1, 12], "the contribution, then patterns that it starts"
+
+
+async def test_a_debate_counts_in_lists_at_once_and_in_its_pattern_together_with_others(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns_module, "MAX_WAITING", 4)
+    writes = Writes()
+    patterns = kept.stopping(writes)
+    for number in range(1, 8):
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number))
+        assert await list_all(patterns) == await list_all(kept.patterns) == [("Cost.", number)]
+    assert writes.made.count("insert pattern") == 1
+    assert writes.made.count("update pattern") == 1
+    await kept.patterns.remove("acme", record("deb-6"))
+    assert await list_all(patterns) == await list_all(kept.patterns) == [("Cost.", 6)]
+    assert "deb-6" not in str(await kept.stored())
 
 
 async def list_all(patterns: Patterns, tenant: str = "acme") -> list[tuple[str, int]]:
@@ -165,28 +190,33 @@ async def list_all(patterns: Patterns, tenant: str = "acme") -> list[tuple[str, 
     return [(each.examples[0], each.debates) for each in found]
 
 
-async def test_only_patterns_that_another_process_changed_are_read_again(
+async def test_only_what_another_process_changed_is_read_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patterns, other = kept.patterns, kept.patterns
-    await patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    assert await list_all(patterns) == []
     find, read = kept.documents.find, list[str]()
 
-    async def count_whole(*given: Any, fields: Sequence[str] = (), **named: Any) -> Sequence[Document]:
-        found = await find(*given, fields=fields, **named)
-        read.extend(str(each.fields["examples"]) for each in found if not fields)
+    async def note_whole(
+        collection: Collection, where: Where, *, fields: Sequence[str] = (), **named: Any
+    ) -> Sequence[Document]:
+        found = await find(collection, where, fields=fields, **named)
+        read.extend(each.key for each in found if not fields)
         return found
 
-    monkeypatch.setattr(kept.documents, "find", count_whole)
+    await patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    monkeypatch.setattr(kept.documents, "find", note_whole)
+    await patterns.apply("acme", record("deb-2", issue("Secret?")))
     assert len(await list_all(patterns)) == 3
-    assert read == [], "this process has written them"
-    await other.apply("acme", record("deb-2", issue("Cost?"), at=2000))
+    assert read == [], "this process has written it"
+    await other.apply("acme", record("deb-3", issue("Cost?"), at=2000))
     read.clear()
     assert ("Cost?", 2) in await list_all(patterns)
-    assert len(read) == 1
-    assert "Cost?" in read[0]
+    assert read == ["acme/deb-3"]
     await other.remove("acme", record("deb-1"))
-    assert await list_all(patterns) == [("Cost?", 1)]
+    read.clear()
+    assert sorted(await list_all(patterns)) == [("Cost?", 1), ("Secret?", 1)]
+    assert len(read) == 2
 
 
 async def test_patterns_of_too_many_tenants_are_read_again(
@@ -230,6 +260,7 @@ async def test_in_a_folder_of_before_too_no_pattern_is_read_to_know_that_none_ha
     assert await listed() == before
 
 
+@pytest.mark.usefixtures("counted_at_once")
 async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +280,7 @@ async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
     assert [each.debates for each in await kept.listed()] == [65]
 
 
+@pytest.mark.usefixtures("counted_at_once")
 async def test_a_pattern_of_few_debates_is_one_that_a_version_before_can_read_and_forget(kept: Kept) -> None:
     patterns = kept.patterns
     for number in range(20):
@@ -273,6 +305,7 @@ async def test_a_debate_that_two_versions_counted_in_two_fields_counts_once_and_
     assert "deb-2" not in str(await kept.stored())
 
 
+@pytest.mark.usefixtures("counted_at_once")
 async def test_a_pattern_to_which_a_version_before_added_its_most_debates_counts_more(kept: Kept) -> None:
     await kept.patterns.apply("acme", record("deb-1", issue("Cost."), at=1))
     (pattern,) = await kept.documents.find(PATTERNS, {})
@@ -304,9 +337,17 @@ async def test_another_tenant_sees_none_and_counts_by_itself(kept: Kept) -> None
 
 FIRST = record("deb-1", issue("No rollback."), issue("No cost.", REJECTED))
 SECOND = record("deb-2", issue("Rollback?", REJECTED), issue("A secret."), at=2000)
+ONE = [("No rollback.", 1, 1, 1), ("No cost.", 1, 1, 0)]
 BOTH = [("Rollback?", 2, 2, 1), ("A secret.", 1, 1, 1), ("No cost.", 1, 1, 0)]
-APPLY_WRITES = ["insert pattern_contribution", "update pattern", "insert pattern"]
+APPLY_WRITES = [
+    "insert pattern_contribution",
+    "insert pattern",
+    "update pattern",
+    "update pattern_contribution",
+]
 REMOVE_WRITES = [
+    "update pattern_contribution",
+    "update pattern",
     "update pattern_contribution",
     "update pattern",
     "delete pattern",
@@ -314,15 +355,18 @@ REMOVE_WRITES = [
 ]
 
 
+@pytest.mark.usefixtures("counted_at_once")
 @pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("write", range(len(APPLY_WRITES)))
 async def test_a_debate_counts_once_wherever_its_process_stops(kept: Kept, write: int, lost: bool) -> None:
     await kept.patterns.apply("acme", FIRST)
+    writes = Writes(write, lost)
     with pytest.raises(StoppedError):
-        await kept.stopping(Writes(write, lost)).apply("acme", SECOND)
-    writes = Writes()
-    await kept.stopping(writes).apply("acme", SECOND)
-    assert writes.made == APPLY_WRITES[write + (not lost) :]
+        await kept.stopping(writes).apply("acme", SECOND)
+    assert writes.made == APPLY_WRITES[: write + (not lost)]
+    is_written = write > 0 or not lost
+    assert sorted(await kept.counts()) == sorted(BOTH if is_written else ONE)
+    await kept.patterns.apply("acme", SECOND)
     assert sorted(await kept.counts()) == sorted(BOTH)
     await kept.patterns.apply("acme", FIRST)
     assert sorted(await kept.counts()) == sorted(BOTH)
@@ -336,12 +380,15 @@ async def test_a_forgotten_debate_is_taken_out_wherever_the_process_stops(
 ) -> None:
     await kept.patterns.apply("acme", FIRST)
     await kept.patterns.apply("acme", SECOND)
-    with pytest.raises(StoppedError):
-        await kept.stopping(Writes(write, lost)).remove("acme", forgotten)
+    writes = Writes(write, lost)
+    with suppress(StoppedError):
+        await kept.stopping(writes).remove("acme", forgotten)
+    if forgotten == FIRST:
+        assert writes.made == REMOVE_WRITES[: write + (not lost)]
     await kept.patterns.remove("acme", forgotten)
     left = {
         "deb-1": [("Rollback?", 1, 1, 0), ("A secret.", 1, 1, 1)],
-        "deb-2": [("No rollback.", 1, 1, 1), ("No cost.", 1, 1, 0)],
+        "deb-2": ONE,
     }
     assert sorted(await kept.counts()) == sorted(left[forgotten.debate.debate_id])
     assert forgotten.debate.debate_id not in str(await kept.stored())
@@ -411,11 +458,14 @@ async def test_a_debate_that_two_patterns_of_one_kind_count_is_one_of_theirs(
 ) -> None:
     records = [record(f"deb-{number}", issue("Rollback.")) for number in (1, 2)]
     await apply_at_once(kept, monkeypatch, *records)
+    for each in await kept.documents.find(CONTRIBUTIONS, {}):
+        await kept.documents.update(CONTRIBUTIONS, each.key, {"waiting": None})
     one, other = await kept.documents.find(PATTERNS, {})
     await kept.documents.update(PATTERNS, other.key, {each: one.fields.get(each, {}) for each in TALLIES})
     assert await kept.counts() == [("Rollback.", 1, 2, 2)]
 
 
+@pytest.mark.usefixtures("counted_at_once")
 async def test_a_pattern_that_was_deleted_and_created_anew_since_it_was_read_is_read_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +502,45 @@ async def test_a_debate_that_is_forgotten_while_it_is_counted_again_leaves_nothi
     monkeypatch.setattr(kept.documents, "find", find_once_it_is_forgotten)
     await kept.patterns.apply("acme", first)
     assert not await kept.stored()
+
+
+async def test_a_debate_that_is_forgotten_while_it_starts_patterns_leaves_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = record("deb-1", issue("Rollback."), issue("Cost."))
+    insert = kept.documents.insert
+
+    async def insert_once_it_is_forgotten(collection: Collection, *args: Any) -> None:
+        if collection is PATTERNS:
+            monkeypatch.undo()
+            await kept.patterns.remove("acme", first)
+        await insert(collection, *args)
+
+    monkeypatch.setattr(kept.documents, "insert", insert_once_it_is_forgotten)
+    await kept.patterns.apply("acme", first)
+    assert not await kept.stored()
+
+
+@pytest.mark.usefixtures("counted_at_once")
+async def test_a_list_lacks_no_debate_that_is_counted_while_it_is_read(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(patterns_module, "MAX_WAITING", 9)
+        for number in (1, 2):
+            await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+    patterns = kept.patterns
+    assert await list_all(patterns) == [("Cost.", 2)]
+    find = kept.documents.find
+
+    async def find_before_all_are_counted(*args: Any, **kwargs: Any) -> Sequence[Document]:
+        monkeypatch.undo()
+        found = await find(*args, **kwargs)
+        await kept.patterns.apply("acme", record("deb-3", issue("Cost.")))
+        return found
+
+    monkeypatch.setattr(kept.documents, "find", find_before_all_are_counted)
+    assert await list_all(patterns) in ([("Cost.", 2)], [("Cost.", 3)])
 
 
 async def test_a_debate_that_is_counted_again_while_it_is_forgotten_leaves_nothing(
@@ -500,6 +589,7 @@ async def test_of_too_many_patterns_the_one_that_fewest_debates_raised_makes_roo
     assert sorted(each.debates for each in await kept.listed()) == [1, 1]
 
 
+@pytest.mark.usefixtures("counted_at_once")
 async def test_texts_issues_and_debates_are_bounded(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(issue_kinds, "MAX_DEBATES", 2)
     for number in range(4):
@@ -531,3 +621,17 @@ async def test_a_pattern_that_cannot_be_read_hides_no_other_and_is_joined_by_non
     await kept.documents.update(PATTERNS, pattern.key, damage)
     await kept.patterns.apply("acme", record("deb-2", issue("Cost?")))
     assert await kept.counts() == [("Cost?", 1, 1, 1)]
+
+
+async def test_a_pattern_that_cannot_be_read_keeps_no_other_one_from_being_counted(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), issue("Secret.")))
+    damaged = await kept.documents.find(PATTERNS, {"tenant": "acme"})
+    cost = next(each for each in damaged if "Cost." in str(each.fields["examples"]))
+    await kept.documents.update(PATTERNS, cost.key, {"examples": 7, "version": "damaged"})
+    monkeypatch.setattr(patterns_module, "MAX_WAITING", 1)
+    await kept.patterns.apply("acme", record("deb-3", issue("Secret?"), at=2000))
+    assert await kept.counts() == [("Secret?", 2, 2, 2)]
+    assert not await kept.documents.find(CONTRIBUTIONS, {"waiting": "acme"})

@@ -16,11 +16,11 @@ from parley.memory.approvals import APPROVALS
 from parley.memory.consolidation import LEASE_SECONDS, Consolidation
 from parley.memory.debate import DEBATES, FILL_PROGRESS
 from parley.memory.index import DebateIndex
-from parley.memory.known_patterns import PATTERNS
+from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.lease import LEASES, Lease
 from parley.memory.memories import Memories
 from parley.memory.outbox import Outbox
-from parley.memory.patterns import CONTRIBUTIONS, Patterns
+from parley.memory.patterns import Patterns
 from parley.memory.retention import Retention, end_effect
 from parley.memory.tiers import (
     FAST,
