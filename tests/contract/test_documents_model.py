@@ -196,7 +196,7 @@ def expected(model: Model, call: Call) -> object:
 
 
 @rarely_on_a_replica_set
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=calls)
 async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[Call]) -> None:
     collection = Collection(

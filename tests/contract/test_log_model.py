@@ -83,7 +83,7 @@ async def apply(log: Log, name: str, model: Model, call: Append | Read | Delete)
 
 
 @rarely_on_a_replica_set
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(call, max_size=12))
 async def test_a_log_behaves_like_a_list(store: Store, calls: list[Append | Read | Delete]) -> None:
     name, model = next(_NAMES), Model()

@@ -125,10 +125,7 @@ def test_what_is_planted_is_found_by_a_python_that_looks_into_the_folder(planted
 
 @pytest.mark.parametrize(
     "service",
-    [
-        pytest.param(name, marks=[] if name in {"gateway", "orchestrator"} else [pytest.mark.long])
-        for name in SERVICES
-    ],
+    [pytest.param(name, marks=[] if name == "orchestrator" else [pytest.mark.long]) for name in SERVICES],
 )
 def test_a_service_imports_nothing_of_the_folder_it_is_started_in(service: str, planted: Path) -> None:
     with models() as url:

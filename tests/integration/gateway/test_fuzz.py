@@ -163,7 +163,7 @@ HEADS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     head=HEADS,
     pieces=st.lists(st.one_of(PIECES, st.binary(max_size=200)), max_size=6),
@@ -217,7 +217,7 @@ def levels_of(value: Any) -> int:
     return 0 if held is None else 1 + max(map(levels_of, held), default=0)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.one_of(STANDS, ANYTHING), wrapped=WRAPPED, ascii_only=st.booleans())
 @example(value=nested(63), wrapped="{}", ascii_only=True)
 @example(value=nested(64), wrapped="{}", ascii_only=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.ratings.match import Match
@@ -44,7 +44,6 @@ def test_a_quarter_of_the_seats_goes_to_those_that_are_drawn_unless_it_is_said()
 
 
 @given(st.text("abc", min_size=1, max_size=5), st.integers(1, 5), st.floats(0, 1), st.randoms())
-@settings(deadline=None)
 def test_every_seat_is_given_once_and_the_order_of_the_candidates_does_not_matter(
     debate: str, size: int, share: float, dice: Random
 ) -> None:

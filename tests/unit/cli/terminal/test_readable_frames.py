@@ -109,8 +109,16 @@ def count_texts(value: Any) -> int:
     return int(isinstance(value, str)) + sum(map(count_texts, parts))
 
 
-@pytest.mark.parametrize(("width", "height"), [(100, 30), (60, 20), (200, 50)])
-@pytest.mark.parametrize("name", ["panel@1-quality", "arena@1-collaborative", "moderated@1-unsteered"])
+@pytest.mark.parametrize(
+    ("name", "width", "height"),
+    [
+        ("panel@1-quality", 60, 20),
+        ("arena@1-collaborative", 60, 20),
+        ("moderated@1-unsteered", 60, 20),
+        ("panel@1-quality", 100, 30),
+        ("moderated@1-unsteered", 200, 50),
+    ],
+)
 def test_while_an_agent_writes_its_words_can_be_read(name: str, width: int, height: int) -> None:
     frames = [*Playback(name, width, height).frames()]
     unreadable = [picture for picture, is_readable in frames if not is_readable]

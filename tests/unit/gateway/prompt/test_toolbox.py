@@ -1,7 +1,7 @@
 import asyncio
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.prompt.documents import Documents, list_documents
@@ -47,7 +47,6 @@ requests = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.lists(requests, min_size=1, max_size=12), min_size=1, max_size=4),
     st.integers(MIN_TOKENS, 9000),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.gateway.routing.queue import Limits, NoSlot, RouteQueue, Slot
@@ -157,7 +157,6 @@ async def test_a_rate_that_was_used_up_stays_so_when_it_is_changed() -> None:
             pass
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.integers(1, 4),
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.booleans()), max_size=30),

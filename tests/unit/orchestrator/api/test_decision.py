@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -240,7 +240,6 @@ def test_sources_are_listed_with_who_cited_them() -> None:
     assert text.endswith("- **Warning:** There is no source S2. It was cited by simplicity (round 1).")
 
 
-@settings(max_examples=50)
 @given(HOSTILE)
 def test_no_text_of_others_changes_the_structure(text: str) -> None:
     perspective = Perspective(name=text, priorities=[text], trade_offs=text)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import Envelope, create_event
@@ -299,7 +299,6 @@ async def test_what_is_offered_while_the_log_is_opened_comes_once() -> None:
     cuts=st.lists(st.integers(0, 6), max_size=12),
     kept=st.sampled_from([1, 700, 8_000_000]),
 )
-@settings(max_examples=60, deadline=None)
 def test_whoever_comes_back_to_one_replica_or_another_sees_every_event_once_and_in_order(
     batches: list[tuple[int, bool]], cuts: list[int], kept: int
 ) -> None:

@@ -145,7 +145,6 @@ def stored_entries(folder: Path) -> bytes:
     return bytes(stored)
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), bit=st.integers(0, 7))
 def test_any_changed_byte_of_an_entry_is_refused(
     written: tuple[Path, WrappingKeys], data: st.DataObject, bit: int
@@ -164,7 +163,6 @@ def test_any_changed_byte_of_an_entry_is_refused(
             connection.execute("UPDATE tested_log SET entries = ? WHERE first = 4", (stored,))
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data(), put=st.characters(codec="ascii", categories=("L", "N", "P", "S")))
 def test_any_changed_character_of_a_field_is_refused(
     written: tuple[Path, WrappingKeys], data: st.DataObject, put: str
