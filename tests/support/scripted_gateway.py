@@ -134,6 +134,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         stopped_usage: What a call had used that is stopped, by step; None: it cannot tell.
         keeps_stopped: Whether it says that the answer had come before the stop, and is kept.
         prices: What a million tokens read and written cost at its routes; None: it does not say.
+        answering_route: The route by which it says that it answers.
+        own_server: The host to which its provider `openai` leads, which takes any model; empty: it has none.
         demonstration: Whether its route only demonstrates what a debate is.
         deaf: Whether calls go on that CancelCall names.
         used: Output tokens of a step's answer and whether it was cut off, by step.
@@ -203,6 +205,8 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.unpriced = False
         self.prices: tuple[int, int] | None = None
         self.contexts: dict[str, int] = {"p/m": 32_768}
+        self.answering_route = "p/m"
+        self.own_server = ""
         self.demonstration = False
         self.metadata: list[dict[str, str]] = []
         self._faults: list[Fault] = []
@@ -330,7 +334,12 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             if written is not None:
                 usage.output_tokens = written
             completed = gateway_pb2.GenerateCompleted(
-                text=text, route="p/m", model="m", usage=usage, truncated=truncated, held=self.holds_answers
+                text=text,
+                route=self.answering_route,
+                model="m",
+                usage=usage,
+                truncated=truncated,
+                held=self.holds_answers,
             )
             completed.tool_calls.extend(self.tool_calls.get(asked.agent.id, ()))
             completed.latency.FromMilliseconds(5)
@@ -392,11 +401,17 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             for name in request.names
             if name != route.name
         ]
+        if self.own_server:
+            others.append(
+                gateway_pb2.RouteStatus(name="openai/x", provider="openai", model="x", host=self.own_server)
+            )
         if self.prices is not None:
             for each in (route, *others):
                 each.input_price_micros, each.output_price_micros = self.prices
         return gateway_pb2.ListRoutesResponse(
-            routes=[route, *others], default_routes=self.default_routes, open_providers=["open"]
+            routes=[route, *others],
+            default_routes=self.default_routes,
+            open_providers=["open", *(["openai"] if self.own_server else [])],
         )
 
     async def GetAgent(  # noqa: N802

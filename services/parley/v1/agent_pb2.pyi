@@ -98,7 +98,8 @@ class Agent(_message.Message):
     """
     model_family: _builtins.str
     """The family of the model that the first of its routes leads to, such as `openai`, as the gateway knew it when the debate was
-    accepted. What a client gives is overwritten. Empty: its name shows none, or it is not known.
+    accepted. What a client gives is overwritten. `unknown`: the route's name contains one, but not its model's, and its endpoint is not
+    that maker's. Empty: its name shows none, or it is not known.
     """
     @_builtins.property
     def routes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -44,6 +44,28 @@ async def test_a_debate_is_held_and_told_in_full(
 
 
 @pytest.mark.parametrize(
+    ("host", "recorded", "answered"),
+    [("127.0.0.1:8000", "unknown", ""), ("eu.api.openai.com", "openai", "openai")],
+)
+async def test_a_model_of_an_own_server_is_of_the_family_that_its_own_name_shows(
+    host: str, recorded: str, answered: str, orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.own_server, gateway.answering_route = host, "openai/mine"
+    gateway.default_routes = ("openai/mine", "openai/other")
+    team = [
+        inline("ada", routes=["openai/gemma-3"]),
+        inline("bo", routes=["openai/mine"]),
+        inline("cy", routes=["openai/other"]),
+    ]
+    debate = await orchestrator.create(rounds=1, agents=team)
+    await orchestrator.watch(debate)
+    found = await orchestrator.get(debate)
+    assert [each.agent.model_family for each in found.spec.agents] == ["google", recorded, recorded]
+    assert found.spec.judge.agent.model_family == recorded
+    assert found.outcome.effect.judge_family == answered
+
+
+@pytest.mark.parametrize(
     ("offered", "judged_by", "said"),
     [
         (("p/gpt-5-mini", "p/claude-9"), ["p/claude-9", "p/gpt-5-mini"], "no agent's model is of its family"),

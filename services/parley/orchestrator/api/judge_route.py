@@ -1,6 +1,7 @@
 """Which routes the judge of a new debate answers by, and why: it is known only here which agents debate, and what the gateway offers."""
 
 from parley.orchestrator.model.judge_choice import Offer, choose_route, describe_relation
+from parley.orchestrator.model.model_families import UNKNOWN_FAMILY, family_of
 from parley.orchestrator.model.spec import agents_of
 from parley.orchestrator.peers.roster import Roster
 from parley.v1.agent_pb2 import Agent
@@ -50,4 +51,5 @@ def _offer_of(agent: Agent, known: Roster) -> Offer:
 
 
 def _set_family(agent: Agent, known: Roster) -> None:
-    agent.model_family = _offer_of(agent, known).family
+    offer = _offer_of(agent, known)
+    agent.model_family = offer.family or (UNKNOWN_FAMILY if family_of(offer.route) else "")

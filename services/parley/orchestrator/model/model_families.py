@@ -38,6 +38,9 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The words by which a model, or its maker, names a family."""
 
+UNKNOWN_FAMILY: Final = "unknown"
+"""What a debate records of a model that no family is known of, though the name of its route contains one."""
+
 _FAMILY_OF_WORD: Final = {word: family for family, words in FAMILIES.items() for word in words}
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _VERSION: Final = re.compile(r"(?<=[a-z])\d+[a-z]?$")
@@ -61,7 +64,9 @@ def family_of(model: str) -> str:
 
 def family_of_agent(agent: Agent) -> str:
     """Return the family of an agent's model, by the first of its routes, which is the one that answers unless it fails."""
-    return agent.model_family or (family_of(agent.routes[0]) if agent.routes else "")
+    if agent.model_family:
+        return "" if agent.model_family == UNKNOWN_FAMILY else agent.model_family
+    return family_of(agent.routes[0]) if agent.routes else ""
 
 
 def shared_family(agents: Sequence[Agent]) -> str:

@@ -28,6 +28,7 @@ class Roster(Struct, frozen=True):
         demonstrations: Routes to models that are too small to be relied on.
         stronger: Routes that the gateway's settings call stronger than others.
         models: Of each route, its provider and model, as `provider/model`.
+        own_servers: Providers whose names say nothing of their models: each is a server of the operator's own.
     """
 
     agents: Mapping[str, Agent]
@@ -39,6 +40,7 @@ class Roster(Struct, frozen=True):
     demonstrations: frozenset[str] = frozenset()
     stronger: frozenset[str] = frozenset()
     models: Mapping[str, str] = field(default_factory=dict)
+    own_servers: frozenset[str] = frozenset()
 
     def has_route(self, name: str) -> bool:
         """Whether a route of this name serves."""
@@ -51,7 +53,9 @@ class Roster(Struct, frozen=True):
 
     def family_of(self, route: str) -> str:
         """Return the family of a route's model; empty if it is not known."""
-        return family_of(self.models.get(route, route))
+        name = self.models.get(route, route)
+        provider, _, model = name.partition("/")
+        return family_of(model if provider in self.own_servers else name)
 
     def is_demonstration(self, agent: Agent) -> bool:
         """Whether an agent may be answered by a model that is too small to be relied on."""
@@ -100,7 +104,14 @@ async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
         demonstrations=frozenset(each.name for each in routes.routes if each.demonstration),
         stronger=frozenset(each.name for each in routes.routes if each.stronger),
         models={each.name: f"{each.provider}/{each.model}" for each in routes.routes},
+        own_servers=frozenset(each.provider for each in routes.routes if _is_own_server(each)),
     )
+
+
+def _is_own_server(route: gateway_pb2.RouteStatus) -> bool:
+    """Return whether OPENAI_BASE_URL leads elsewhere than to OpenAI, where models may be of anyone."""
+    host = route.host.partition(":")[0]
+    return route.provider == "openai" and bool(host) and not f".{host}".endswith(".api.openai.com")
 
 
 def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:

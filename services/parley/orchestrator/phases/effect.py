@@ -8,7 +8,7 @@ from msgspec import Struct
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.deciding import weigh_judge
 from parley.orchestrator.model.effect import NO_POSITION, Ballots, create_effect
-from parley.orchestrator.model.model_families import family_of
+from parley.orchestrator.model.model_families import UNKNOWN_FAMILY, family_of
 from parley.orchestrator.model.stands import (
     FIRST_DRAFT,
     Stand,
@@ -164,9 +164,8 @@ def describe_effect(
         ballots = Ballots(positions.answer, weigh_judge(0, 0, stronger=True).weight)
     effect = create_effect(stands, positions.names, positions.answer, kind, ballots, positions.unknown)
     effect.confidence.judge_word = judge_word
-    agents = {each.id for each in debate.participants}
-    effect.agent_families.extend(sorted(set(filter(None, _families(debate, agents)))))
-    effect.judge_family = next(_families(debate, {judge.id}), "") if judge else ""
+    effect.agent_families.extend(sorted(set(filter(None, _families(debate, debate.participants)))))
+    effect.judge_family = next(_families(debate, (judge,)), "") if judge else ""
     return effect
 
 
@@ -175,8 +174,10 @@ def word_of(details: AnswerDetails) -> str:
     return f"{details.confidence} of 100" if details.HasField("confidence") else ""
 
 
-def _families(debate: Debate, agents: Collection[str]) -> Iterator[str]:
+def _families(debate: Debate, agents: Sequence[Agent]) -> Iterator[str]:
     """Yield the model families that have answered for these agents, empty where a name shows none."""
+    by_route = {each.id: each.model_family != UNKNOWN_FAMILY for each in agents}
     for each in debate.replies:
-        if each.work.agent_id in agents:
-            yield family_of(each.reply.model) or family_of(each.reply.route)
+        if each.work.agent_id in by_route:
+            route = each.reply.route if by_route[each.work.agent_id] else ""
+            yield family_of(each.reply.model) or family_of(route)

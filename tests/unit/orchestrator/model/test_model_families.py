@@ -9,7 +9,7 @@ from parley.orchestrator.model.judge_choice import (
     choose_route,
     describe_relation,
 )
-from parley.orchestrator.model.model_families import FAMILIES, family_of, shared_family
+from parley.orchestrator.model.model_families import FAMILIES, UNKNOWN_FAMILY, family_of, shared_family
 from parley.v1.agent_pb2 import Agent
 
 
@@ -146,3 +146,9 @@ def test_the_family_that_a_debate_has_recorded_counts_before_the_name_of_a_route
     named = agent("ada", "fast")
     named.model_family = "openai"
     assert shared_family([named, GPT]) == "openai"
+    of_own_server = agent("bo", "openai/mine")
+    assert shared_family([of_own_server, GPT]) == "openai", (
+        "as logs have it that do not say that it is unknown"
+    )
+    of_own_server.model_family = UNKNOWN_FAMILY
+    assert shared_family([of_own_server, GPT]) == ""
