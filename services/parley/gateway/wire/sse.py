@@ -39,8 +39,7 @@ class EventDecoder:
         end = text.rfind("\n\n") + 2
         if not self._size and text.startswith("data: ") and end >= 2:
             found = text[6 : end - 2].split("\n\ndata: ")
-            # Each is one line of data, as nearly all of model servers are.
-            if text.count("\n", 0, end) == 2 * len(found):
+            if "\n" not in "".join(found):  # each is one line of data, as nearly all of model servers are
                 events, text = found, text[end:]
         # More than one empty line between events means nothing, and each would cost a turn of the loop.
         *lines, rest = (_EMPTY_LINES.sub("\n\n", text) if "\n\n\n" in text else text).split("\n")
