@@ -32,14 +32,18 @@ def _fills_object(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _fills_array(value: Any, schema: Mapping[str, Any]) -> bool:
-    if not isinstance(value, list) or not _has_length(value, schema, "Items"):
+    if not isinstance(value, list) or not _is_within(
+        len(value), schema.get("minItems"), schema.get("maxItems")
+    ):
         return False
     items = schema.get("items")
     return all(fills_form(each, items) and not _is_blank(each) for each in value)
 
 
 def _fills_string(value: Any, schema: Mapping[str, Any]) -> bool:
-    if not isinstance(value, str) or not _has_length(value, schema, "Length"):
+    if not isinstance(value, str) or not _is_within(
+        len(value), schema.get("minLength"), schema.get("maxLength")
+    ):
         return False
     if "enum" in schema:
         options = schema["enum"]
@@ -48,7 +52,7 @@ def _fills_string(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _fills_integer(value: Any, schema: Mapping[str, Any]) -> bool:
-    return type(value) is int and schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    return type(value) is int and _is_within(value, schema.get("minimum"), schema.get("maximum"))
 
 
 def _fills_boolean(value: Any, _schema: Mapping[str, Any]) -> bool:
@@ -59,9 +63,8 @@ def _is_blank(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _has_length(value: str | list[Any], schema: Mapping[str, Any], what: str) -> bool:
-    length = len(value)
-    return bool(schema.get(f"min{what}", 0) <= length <= schema.get(f"max{what}", length))
+def _is_within(value: int, least: float | None, most: float | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
 
 
 _FILLS: Final[Mapping[str, tuple[frozenset[str], Callable[[Any, Mapping[str, Any]], bool]]]] = {
