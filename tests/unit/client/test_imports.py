@@ -27,6 +27,8 @@ async def run():
         stages["parley debate, alone"] = loaded()
 
 asyncio.run(run())
+import parley.orchestrator.phases.analysis.analyse, parley.orchestrator.phases.record
+stages["what follows an answer"] = loaded()
 print(json.dumps(stages))
 """
 _NEVER = (
@@ -101,6 +103,7 @@ _NOT_LOADED = {
         "tokenizers",
         "yaml",
     ),
+    "what follows an answer": ("parley.orchestrator.model.citations",),
 }
 """What no module of a stage imports, nor starting what it starts."""
 _MOST_MODULES = {

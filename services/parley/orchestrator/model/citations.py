@@ -8,30 +8,16 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from parley.orchestrator.model.positions import POSITION_LINE
+from parley.orchestrator.model.named_sources import MAX_CHARACTERS, MAX_READ, split_sentences
 from parley.orchestrator.model.sources import CITATION
 
 MAX_CLAIMS: Final = 5
-_MAX_CHARACTERS: Final = 300
-_MAX_READ: Final = 10_000
-"""Characters, the read of which holds the loop for 20 ms, and for 70 ms whatever they are; proposals have half of that."""
-
-_CODE: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-_SKIPPED_LINE: Final = re.compile(r"^[ \t]*(?:#|\||>)")
-_BULLET: Final = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(*_]*[A-Z0-9])")
 
 _SOURCE: Final = re.compile(
     r"https?://|\]\(|\[\^?\d{1,3}\]|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|\bdoi:|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d"
     rf"|{CITATION}"
     r"|\b[Aa]ccording to (?:the |its )?[\"'A-Z`]|\w\.(?:md|txt|pdf|csv|html)\b|\b(?:§|section )\d"
 )
-_NAMED_SOURCE: Final = re.compile(
-    r"https?://[^\s<>()\[\]]+|\bdoi:\S+|\b(?:RFC|ISO|IEEE|PEP|arXiv)[ :]?\d[\w.:-]*"
-    rf"|{CITATION}"
-    r"|\([A-Z][^()\n]{0,60}\b(?:19|20)\d\d[a-z]?\)|[\w./-]*\w\.(?:md|txt|pdf|csv|html)\b"
-)
-"""A source that can be looked up by what is written."""
 _NUMBER_WORDS: Final = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
     "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "eighty": 80, "ninety": 90,
@@ -110,24 +96,14 @@ def claims_to_cite(text: str, said: str = "") -> tuple[str, ...]:
     Such a sentence appeals to evidence that it does not name ("studies show"), or gives a figure, a date or a comparison without a
     sign that it is wanted, decided, conditional, calculated, or among what was `said` by the person who asks.
     """
-    known = frozenset(_figures(said[:_MAX_READ]))
-    names = frozenset(_NAME.findall(f"{said[:_MAX_READ]} {text[:_MAX_READ]}"))
+    known = frozenset(_figures(said[:MAX_READ]))
+    names = frozenset(_NAME.findall(f"{said[:MAX_READ]} {text[:MAX_READ]}"))
     found = dict.fromkeys(
-        sentence[:_MAX_CHARACTERS]
-        for sentence in split_sentences(text[:_MAX_READ])
+        sentence[:MAX_CHARACTERS]
+        for sentence in split_sentences(text[:MAX_READ])
         if not sentence.endswith("?") and not _SOURCE.search(sentence) and _is_claim(sentence, known, names)
     )
     return tuple(found)[:MAX_CLAIMS]
-
-
-def list_citations(text: str) -> list[tuple[str, list[str]]]:
-    """Return the sentences that name sources which can be looked up, each once and of 300 characters at most, with the sources as written."""
-    found = {
-        sentence[:_MAX_CHARACTERS]: [source[0].rstrip(".,;:").strip("()") for source in sources]
-        for sentence in split_sentences(text[:_MAX_READ])
-        if (sources := list(_NAMED_SOURCE.finditer(sentence)))
-    }
-    return list(found.items())
 
 
 def _is_claim(sentence: str, known: Collection[tuple[float, str]], names: Collection[str]) -> bool:
@@ -173,16 +149,3 @@ def _follows(figures: Collection[tuple[float, str]], known: Collection[tuple[flo
         for other in [*numbers, *told[:_MAX_FIGURES]]
         if product not in {one, other}
     )
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return the sentences of prose and of lists; tables, headings, quotations, code and the position are none."""
-    blocks: list[list[str]] = [[]]
-    for line in POSITION_LINE.sub("", _CODE.sub("", text)).splitlines():
-        bullet = _BULLET.match(line)
-        if _SKIPPED_LINE.match(line) or not line.strip() or bullet:
-            blocks.append([])
-        if line.strip() and not _SKIPPED_LINE.match(line):
-            blocks[-1].append(line[bullet.end() :] if bullet else line)
-    joined = [" ".join(" ".join(block).split()) for block in blocks if block]
-    return [sentence.strip() for block in joined for sentence in _SENTENCE_END.split(block)]

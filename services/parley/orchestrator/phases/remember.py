@@ -9,9 +9,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Final
 
-from parley.orchestrator.model.citations import list_citations
 from parley.orchestrator.model.disagreement import list_objections
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
+from parley.orchestrator.model.named_sources import list_citations
 from parley.orchestrator.model.sources import count_citations, describe_place, name_sources
 from parley.orchestrator.model.times import timestamp
 from parley.orchestrator.model.voting import strength_of

@@ -5,7 +5,7 @@ from typing import Final
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.answer_text import answer_text
-from parley.orchestrator.model.citations import split_sentences
+from parley.orchestrator.model.named_sources import split_sentences
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.peers.services import truncate_text
 from parley.orchestrator.phases.analysis.exhibits import (
