@@ -66,8 +66,19 @@ async def test_callers_with_little_time_take_a_slow_route_from_nobody(tmp_path: 
         assert (await gateway.ask(request(timeout=30))).answer.text == "slow"
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["unnamed", "stored"])
-@pytest.mark.parametrize("fault", DEAD, ids=names)
+@pytest.mark.parametrize(
+    ("fault", "stored"),
+    [
+        pytest.param(
+            each,
+            stored,
+            marks=[pytest.mark.long] if stored and each is not DEAD[0] else [],
+            id=f"{each.name}-{'stored' if stored else 'unnamed'}",
+        )
+        for each in DEAD
+        for stored in (False, True)
+    ],
+)
 async def test_with_calls_in_flight_a_dead_primary_gets_two_more_than_those_and_then_one_a_cooldown(
     fault: Fault, stored: bool, tmp_path: Path
 ) -> None:

@@ -141,7 +141,7 @@ FORMATS_WITH_BALLOTS = {
 
 
 @pytest.mark.parametrize("name", FORMATS_WITH_BALLOTS)
-@pytest.mark.parametrize("tokens", [30_000, 60_000, 200_000])
+@pytest.mark.parametrize("tokens", [30_000, pytest.param(60_000, marks=pytest.mark.long), 200_000])
 async def test_what_agents_are_asked_stays_within_a_budget_with_ballots_and_answer(
     name: str, tokens: int, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ async def test_calls_of_one_to_five_rounds_are_those_of_the_formula(
         before_models(tmp_path, server) as stage,
         stage.replica() as replica,
     ):
-        for rounds in range(1, 6) if agents == 2 else (1, 5):  # every round more costs the same
+        for rounds in (1, 2, 5) if agents == 2 else (1, 5):  # every round more costs the same
             server.ledger.reset()
             spec = make_debate(agents, rounds, carry_forward=carry)
             events = await stage.comes_to(await replica.create(spec), "COMPLETED", within=60)

@@ -1,6 +1,7 @@
 """What is read on the web for a debate: shown as quoted sources, recorded once, and never a reason to fail."""
 
 import hashlib
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from parley.orchestrator.log.debate_record import COMPLETED
+from parley.orchestrator.research import servers as servers_of_tools
 from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.sources import WebSources
 from parley.runtime.server import RunningServer
@@ -142,8 +144,16 @@ async def test_what_research_may_find_counts_in_the_estimate_and_as_documents(
 
 
 async def test_what_an_mcp_server_answers_is_a_quoted_source_and_one_that_dies_a_warning(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No server is started here: each takes seconds to load the SDK, and has tests of its own."""
+
+    async def answer(_script: str, _package: str, given: bytes, **_: object) -> dict[str, str]:
+        if json.loads(given)["tool"] == "die":
+            return {"error": "it ended before it answered"}
+        return {"text": f"{ANSWER} {TOLD_BY_A_TOOL}"}
+
+    monkeypatch.setattr(servers_of_tools, "run_reader", answer)
     gateway, fetcher = ScriptedGateway(), Fetcher()
     servers = (tool_server("search"), plain_tool_server("die"))
     found = WebSources(fetcher, fetcher, lambda: datetime.now(UTC), servers=servers, seconds=60)

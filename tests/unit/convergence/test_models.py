@@ -52,7 +52,7 @@ def either_minilm(request: pytest.FixtureRequest) -> MiniLm:
 
 async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: LocalModel) -> None:
     alone = [embed(model, text) for text in TEXTS]
-    for order in (TEXTS[::-1], TEXTS * 2):
+    for order in (TEXTS[::-1], TEXTS[:-1] * 2):
         async with open_embeddings(LocalEmbedder(model, threads=2), cache=0, workers=2) as shared:
             together = await asyncio.gather(*(shared.vector(text) for text in order))
         for text, vector in zip(order, together, strict=True):

@@ -157,6 +157,7 @@ async def test_a_program_that_is_no_server_is_an_error() -> None:
         await ask_server(ToolServer("none", ("/nowhere",), "search", "query"), "?", 60)
 
 
+@pytest.mark.usefixtures("asks_itself")
 async def test_a_program_that_writes_without_end_is_an_error() -> None:
     endless = (sys.executable, "-c", "while True: print('otter')")
     with pytest.raises(FetchError, match="it wrote more than 1048576 bytes"):
