@@ -66,11 +66,16 @@ class Feed:
     """
 
     def __init__(
-        self, queue: WakeQueue, max_kept_bytes: int = _MAX_KEPT_BYTES, kept: KeptBytes | None = None
+        self,
+        queue: WakeQueue,
+        max_kept_bytes: int = _MAX_KEPT_BYTES,
+        kept: KeptBytes | None = None,
+        *,
+        is_offered: bool = False,
     ) -> None:
         """Start before the first event. Readers are woken through `queue`; so many bytes of the newest events are kept.
 
-        `kept` counts the bytes of all feeds.
+        `kept` counts the bytes of all feeds. If it `is_offered`, this process runs the debate, and offers what it records.
         """
         self.last = 0
         self.epoch = 0
@@ -84,7 +89,8 @@ class Feed:
         self._kept_by_all = kept or KeptBytes()
         self._outcomes: dict[str, tuple[int, int]] = {}
         self._hash = GENESIS
-        self._offered_at = 0.0
+        self._offered_at = monotonic() if is_offered else 0.0
+        self._must_follow = not is_offered
         self._offers_ended = asyncio.Event()
         self.readers = WakeGroup(queue, urgent=True)
         self.batches = KeptBatches()
@@ -131,8 +137,10 @@ class Feed:
                 del records  # they would be kept for as long as the log is followed
             self.readers.notify()
             while True:
-                await self._follow_until_offered(log, name)
+                if self._must_follow:
+                    await self._follow_until_offered(log, name)
                 await self._wait_while_offered(log, name)
+                self._must_follow = True
         except Exception as error:  # noqa: BLE001 - the readers must get any error
             self.failure = error
             self.readers.notify()
@@ -166,6 +174,8 @@ class Feed:
             self._offered_at = monotonic()
             self._offers_ended.clear()
             self._append(events)
+        else:
+            self._must_follow = True
 
     def end_offers(self) -> None:
         """Follow the log again: this process does not run the debate any more, and another one may."""
@@ -243,6 +253,8 @@ class Feeds(Struct):
     wake_queues: WakeQueues = field(default_factory=WakeQueues)
     _kept: KeptBytes = field(default_factory=KeptBytes)
     _running: dict[str, _RunningFeed] = field(default_factory=dict)
+    _offered: set[str] = field(default_factory=set)
+    """The logs that this process writes."""
 
     @property
     def silence_seconds(self) -> float:
@@ -255,13 +267,17 @@ class Feeds(Struct):
 
     def offer(self, events: Sequence[Envelope]) -> None:
         """Pass events that this process has just recorded in a debate to those who watch it."""
-        running = self._running.get(log_name(events[0].tenant, events[0].debate))
+        name = log_name(events[0].tenant, events[0].debate)
+        self._offered.add(name)
+        running = self._running.get(name)
         if running is not None:
             running.feed.offer(events)
 
     def end_offers(self, tenant: str, debate: str) -> None:
         """Note that this process does not run a debate any more."""
-        running = self._running.get(log_name(tenant, debate))
+        name = log_name(tenant, debate)
+        self._offered.discard(name)
+        running = self._running.get(name)
         if running is not None:
             running.feed.end_offers()
 
@@ -271,7 +287,8 @@ class Feeds(Struct):
         name = log_name(tenant, debate)
         running = self._running.get(name)
         if running is None or running.feed.failure is not None:
-            feed = Feed(self.wake_queues.for_tenant(tenant), self.max_kept_bytes, self._kept)
+            queue, is_offered = self.wake_queues.for_tenant(tenant), name in self._offered
+            feed = Feed(queue, self.max_kept_bytes, self._kept, is_offered=is_offered)
             # A new context: the deadline and the span of the first watcher must not apply to the others.
             task = asyncio.create_task(
                 feed.run(self.log, tenant, debate, self._wake_seconds), context=Context()

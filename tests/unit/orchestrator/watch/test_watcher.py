@@ -1,7 +1,7 @@
 """Watching over a log in memory: what is shared, what is bounded, and what a reader that comes back sees."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 
 import pytest
@@ -268,6 +268,53 @@ async def test_a_log_is_followed_again_as_soon_as_this_process_does_not_run_the_
             await stand.written.write(Warned(message="by another process"))
             assert await anext(watched) == stand.written.events[-1]
             assert log.followers == 1 + number
+
+
+async def test_the_log_of_a_debate_that_this_process_runs_is_read_once_and_not_followed() -> None:
+    log = FollowedLog(poll_interval=30)
+    stand = Stand(log)
+    await stand.written.write(Warned(message="before"))
+    stand.feeds.offer(stand.written.events)
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        await anext(watched)
+        await stand.written.write(Warned(message="offered"))
+        stand.feeds.offer(stand.written.events[-1:])
+        assert await anext(watched) is stand.written.events[-1]
+        assert (log.reads, log.followers) == (1, 0)
+        stand.feeds.end_offers(TENANT, DEBATE)
+        await stand.written.write(Closed())
+        assert [each async for each in watched] == stand.written.events[-1:]
+
+
+class HeldLog(MemoryLog):
+    """Keeps back the first answer to a read."""
+
+    def __init__(self) -> None:
+        super().__init__(poll_interval=30)
+        self.has_read, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+        records = await super().read(log, after, limit)
+        self.has_read.set()
+        await self.may_answer.wait()
+        return records
+
+
+async def test_what_is_offered_while_the_log_is_read_for_the_first_time_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.watch.feed._OFFERS_SECONDS", 3600)
+    log = HeldLog()
+    stand = Stand(log)
+    await stand.written.write(Warned(message="before"))
+    stand.feeds.offer(stand.written.events)
+    async with asyncio.timeout(20), aclosing(stand.watch()) as watched:
+        first = asyncio.ensure_future(anext(watched))
+        await log.has_read.wait()
+        await stand.written.write(Closed())
+        stand.feeds.offer(stand.written.events[-1:])
+        log.may_answer.set()
+        assert [await first, *[each async for each in watched]] == stand.written.events
 
 
 async def test_what_is_offered_before_what_precedes_it_comes_with_the_log() -> None:
