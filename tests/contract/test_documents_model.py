@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from parley.storage.ports import (
     Order,
     Where,
 )
-from tests.contract.conftest import rarely_on_a_replica_set
+from tests.contract.conftest import rarely_on_a_server
 
 _NAMES = (f"example{number}" for number in count())
 _FIELDS = ("a", "b", "u")
@@ -195,10 +196,7 @@ def expected(model: Model, call: Call) -> object:
             return model.find(call.where, call.order, call.limit)
 
 
-@rarely_on_a_replica_set
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(calls=calls)
-async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[Call]) -> None:
+async def compare_with_dictionary(store: Store, calls: list[Call]) -> None:
     collection = Collection(
         next(_NAMES), (Index(("a",)), Index(("b", "a")), Index(("b", "t", "a")), Index(("u",), unique=True))
     )
@@ -208,3 +206,18 @@ async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[
         assert await outcome(store.documents, collection, call) == expected(model, call), call
     found = await store.documents.find(collection, {})
     assert {one.key: one.fields for one in found} == model.documents
+
+
+@rarely_on_a_server
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(calls=calls)
+async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[Call]) -> None:
+    await compare_with_dictionary(store, calls)
+
+
+@pytest.mark.parametrize("store_url", ["mongodb"], indirect=True)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(calls=calls)
+async def test_so_does_one_on_a_server_that_others_wrote(store: Store, calls: list[Call]) -> None:
+    """With fewer examples: it answers slowly, and what we send it is sent to one in memory too."""
+    await compare_with_dictionary(store, calls)

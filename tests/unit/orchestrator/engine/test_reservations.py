@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.orchestrator.engine import agent_steps
@@ -143,6 +143,7 @@ WAVES = st.lists(
 )
 
 
+@settings(max_examples=150, deadline=None)
 @given(st.lists(WRITERS, min_size=4, max_size=4), WAVES, st.integers(0, 8000), st.integers(0, 100_000))
 async def test_a_debate_spends_its_budget_of_tokens_and_at_most_one_call(
     writers: list[Writer], waves: list[list[int]], prompt: int, limit: int
@@ -155,6 +156,7 @@ async def test_a_debate_spends_its_budget_of_tokens_and_at_most_one_call(
     assert sum(spent) <= limit + max(spent)
 
 
+@settings(max_examples=150, deadline=None)
 @given(st.lists(WRITERS, min_size=4, max_size=4), WAVES, st.integers(0, 8000), st.integers(1, 500_000))
 async def test_a_debate_spends_its_budget_of_money_and_at_most_one_call(
     writers: list[Writer], waves: list[list[int]], prompt: int, limit: int
@@ -169,6 +171,7 @@ async def test_a_debate_spends_its_budget_of_money_and_at_most_one_call(
 FREE = Price(0, 0)
 
 
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(WRITERS, min_size=4, max_size=4),
     WAVES,
