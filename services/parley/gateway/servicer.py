@@ -5,13 +5,13 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, cast
 
 from grpc.aio import ServicerContext
 
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.calls.store import call_key
+from parley.gateway.calls.store import Digest, call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.plan import Roster
 from parley.gateway.prompt.document_cache import DocumentCache
@@ -190,11 +190,11 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 
-async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
-    """Return the checked call and the digest of its request; a large request or a new schema is checked in a thread."""
+async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
+    """Return the checked call and the digest of its request; of a large request or a new schema both are made in a thread."""
     if request_bytes() <= _SMALL_BYTES and _is_quickly_checked(request.schema):
         return _check_now(request, documents)
-    return await in_thread_per_tenant(partial(_check_now, request, documents))
+    return await in_thread_per_tenant(partial(_check_in_thread, request, documents))
 
 
 def _is_quickly_checked(schema: gateway_pb2.AnswerSchema) -> bool:
@@ -203,6 +203,12 @@ def _is_quickly_checked(schema: gateway_pb2.AnswerSchema) -> bool:
     )
 
 
-def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, str]:
+def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
     call = check_generate(request, documents)
-    return call, _digest(call.request) if call.request.HasField("call_id") else ""
+    return call, cache(partial(_digest, call.request))
+
+
+def _check_in_thread(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
+    call, digest = _check_now(request, documents)
+    digest()  # it takes as long as the check
+    return call, digest

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Final
 
 from parley.gateway.calls.runs import Answerer, StoredRuns, complete_call, id_reuse_error
-from parley.gateway.calls.store import CallState, CallStore, failure_fields
+from parley.gateway.calls.store import CallState, CallStore, Digest, failure_fields
 from parley.gateway.calls.stream import RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.runtime.logs import get_logger
@@ -55,7 +55,7 @@ class CallRegistry:
     async def listen(
         self,
         key: str | None,
-        digest: str,
+        digest: Digest,
         answerer: Answerer,
         ends: float = math.inf,
         *,
@@ -79,7 +79,7 @@ class CallRegistry:
                 running.start(lambda call: complete_call(call, answerer))
             else:
                 self._start(key, running, answerer)
-        elif running.digest != digest:
+        elif running.digest() != digest():
             raise id_reuse_error()
         if key is not None and (timer := self._abandoned.pop(key, None)) is not None:
             timer.cancel()

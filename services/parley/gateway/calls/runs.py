@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from grpc import StatusCode
 
-from parley.gateway.calls.store import CallState, CallStore, StoredCall, answer_fields, failure_fields
+from parley.gateway.calls.store import CallState, CallStore, Digest, StoredCall, answer_fields, failure_fields
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.runtime.backoff import Backoff, retry
@@ -152,7 +152,7 @@ class StoredRuns:
                 elif seen.state is not CallState.RUNNING or await self._may_take_over(key, seen, waiting):
                     break
 
-    async def _claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
+    async def _claim(self, key: str, run: str, digest: Digest, seen: StoredCall | None) -> bool:
         if self._alone:  # no other replica looks whether the call is made
             await self.record_unrecorded()  # this call's own answer may be among them
             if self._is_store_away:  # as a full disk: it can be read, but what the call costs not be kept
@@ -281,14 +281,14 @@ class StoredRuns:
             await self._store.confirm_stop(run)
 
 
-def _read_outcome(seen: StoredCall, digest: str, waited_for: str) -> GenerateCompleted | None:
+def _read_outcome(seen: StoredCall, digest: Digest, waited_for: str) -> GenerateCompleted | None:
     """Return what is stored for a caller who asks this; None if it still has to be made.
 
     Raise CallFailed and ParleyError.
     """
     if seen.state is CallState.FORGOTTEN:
         raise _forgotten_error()
-    if seen.state in {CallState.RUNNING, CallState.ANSWERED} and seen.digest != digest:
+    if seen.state in {CallState.RUNNING, CallState.ANSWERED} and seen.digest != digest():
         raise id_reuse_error()
     if seen.state is CallState.ANSWERED:
         return seen.answer()

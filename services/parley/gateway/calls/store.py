@@ -10,7 +10,7 @@ lease counts by its own clock.
 import asyncio
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from itertools import count
@@ -25,6 +25,9 @@ from parley.runtime.clock_watch import ClockWatch
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index, Order
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
+
+Digest = Callable[[], str]
+"""Makes a short text of what a call asks, once: nearly no call of a debate is compared or written down."""
 
 
 def call_key(call_id: CallId) -> str:
@@ -87,7 +90,7 @@ class StoredCall(Struct, frozen=True):
 
 
 class _LateClaim(Struct, frozen=True):
-    digest: str
+    digest: Digest
     seen: StoredCall | None
 
 
@@ -129,11 +132,11 @@ class CallStore:
             fields["wanted"],
         )
 
-    async def claim(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
+    async def claim(self, key: str, run: str, digest: Digest, seen: StoredCall | None) -> bool:
         """Make the call this replica's, if it still is what was seen or is gone; whether it did."""
-        return await self._write(key, seen, self._describe(run, digest, CallState.RUNNING, None))
+        return await self._write(key, seen, self._describe(run, digest(), CallState.RUNNING, None))
 
-    async def claim_late(self, key: str, run: str, digest: str, seen: StoredCall | None) -> bool:
+    async def claim_late(self, key: str, run: str, digest: Digest, seen: StoredCall | None) -> bool:
         """Claim a call as `claim` does, but write so only with what comes of it. For a replica that is alone with its store."""
         if seen is None and await self._may_be_stored(key) and await self.look(key) is not None:
             return False
@@ -144,7 +147,7 @@ class CallStore:
         """Write what came of a run, if the call is still that run's; whether it did."""
         claim = self._late.get(run)
         if claim is not None:
-            fields = self._describe(run, claim.digest, state, outcome)
+            fields = self._describe(run, claim.digest(), state, outcome)
             if self._listed is not None:
                 self._listed.add(hash(key))
             # What was given up is as if it had never begun.

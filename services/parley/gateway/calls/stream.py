@@ -32,7 +32,7 @@ class RunningCall(Struct, eq=False):
     """A call in a task of its own, so that it does not depend on the speed of those that listen."""
 
     meter: UsageMeter = field(default_factory=UsageMeter)
-    digest: str = ""
+    digest: Callable[[], str] = lambda: ""
     listeners: int = 0
     others: int = 0
     """How many of the listeners do not record the answer themselves."""

@@ -76,7 +76,7 @@ class Replica:
     def ask(
         self, model: Any, key: str | None = KEY, digest: str = "d", *, records: bool = False
     ) -> AsyncIterator[GenerateResponse]:
-        return self.calls.listen(key, digest, model, records=records)
+        return self.calls.listen(key, lambda: digest, model, records=records)
 
     async def die(self) -> None:
         self.keeping.cancel()

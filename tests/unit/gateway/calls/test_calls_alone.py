@@ -130,6 +130,21 @@ async def test_alone_an_answer_that_its_caller_records_is_not_stored(
     assert await alone.store.look(KEY) is None
 
 
+async def test_alone_no_digest_is_made_of_what_a_caller_asks_that_records_the_answer(alone: Replica) -> None:
+    made: list[str] = []
+
+    def digest() -> str:
+        made.append("d")
+        return "d"
+
+    model = Model()
+    model.may_answer.set()
+    await completed(alone.calls.listen(KEY, digest, model, records=True))
+    await alone.calls.forget([KEY])
+    await until(lambda: alone.calls.find(KEY) is None)
+    assert not made
+
+
 async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +200,7 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
             raise StoreUnavailableError("a full disk")
 
         monkeypatch.setattr(one.store, "end", fail)
-        assert (await completed(calls.listen(KEY, "d", model, records=True))).held
+        assert (await completed(calls.listen(KEY, lambda: "d", model, records=True))).held
         await until(lambda: calls.find(KEY) is None)
         with pytest.raises(ParleyError) as caught:
             await calls.forget([KEY])
@@ -193,7 +208,7 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
         monkeypatch.setattr(one.store, "end", end)
         await calls.forget([KEY])
         with pytest.raises(ParleyError) as caught:
-            await completed(calls.listen(KEY, "d", model))
+            await completed(calls.listen(KEY, lambda: "d", model))
     assert caught.value.reason == "ANSWER_FORGOTTEN"
 
 

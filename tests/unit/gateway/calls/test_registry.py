@@ -279,7 +279,7 @@ async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp
         for each in (one, two):
             ends = asyncio.get_running_loop().time() + 0.1
             with pytest.raises(CallFailed, match="within the time of this caller"):
-                await completed(each.calls.listen(KEY, "d", model, ends))
+                await completed(each.calls.listen(KEY, lambda: "d", model, ends))
         model.may_answer.set()
         assert (await first).text == "yes"
     assert model.asked == 1
