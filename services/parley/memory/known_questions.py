@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from parley.memory.stands import HEAD_FIELDS, POSITIONS, Stand, StandHead, read_heads
 from parley.runtime.large_texts import in_thread_if_large
@@ -25,7 +25,8 @@ class KnownQuestions:
 
     async def load(self, found: Sequence[Document]) -> dict[str, StandHead]:
         """Return what stands are about by their keys, without those that cannot be read; `found` have the field `about`."""
-        abouts = {each.key: _about(each) for each in found}
+        # An earlier version wrote none.
+        abouts = {each.key: str(each.fields["about"] or "") for each in found}
         unknown = [key for key, about in abouts.items() if about not in self._heads]
         read: dict[str, StandHead] = {}
         if unknown:
@@ -35,9 +36,8 @@ class KnownQuestions:
             if abouts[key]:
                 self._heads[abouts[key]] = head
         heads = {key: self._heads[about] for key, about in abouts.items() if about in self._heads}
-        for about in dict.fromkeys(abouts.values()):
-            if about in self._heads:
-                self._heads.move_to_end(about)
+        for about in self._heads.keys() & abouts.values():
+            self._heads.move_to_end(about)
         while len(self._heads) > _MAX_KNOWN:
             self._heads.popitem(last=False)
         return {**read, **heads}
@@ -51,9 +51,3 @@ class KnownQuestions:
             vector=stand.vector,
             model=stand.model,
         )
-
-
-def _about(found: Document) -> str:
-    """Return what stands for what a stand is about; empty if an earlier version wrote it."""
-    about: Any = found.fields["about"]
-    return about or ""

@@ -5,7 +5,7 @@ then it is looked at which flips the debate's decision takes a side of. All of i
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from parley.memory.changes import Changes
@@ -26,7 +26,6 @@ from parley.memory.stands import (
     to_fields,
     to_place,
 )
-from parley.memory.stored_vectors import find_likeness
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.page_tokens import Place
@@ -129,8 +128,7 @@ class Positions:
         """Return stands with each that they are compared with, the earlier one first."""
         found = await asyncio.gather(*map(self._find_latest, stands))
         heads = await self._questions.load([each for latest in found for each in latest])
-        matters = _Matters(stands[0], set(heads.values()))
-        chosen = [_choose(latest, heads, matters, each) for each, latest in zip(stands, found, strict=True)]
+        chosen = [_choose(latest, heads, each) for each, latest in zip(stands, found, strict=True)]
         abouts = {each.key: str(each.fields["about"]) for keys in chosen for each in keys}
         others = await self._stands.load(abouts)
         return [
@@ -194,22 +192,7 @@ class Positions:
         return upheld
 
 
-class _Matters:
-    """Whether a debate's stands and those of others are on one matter, by which of them are earlier."""
-
-    def __init__(self, debate: StandHead, others: Collection[StandHead]) -> None:
-        likeness = find_likeness([debate.vector], [each.vector for each in others])[0].tolist()
-        self.if_earlier = {
-            each: debate.judge_matter(each, like) for each, like in zip(others, likeness, strict=True)
-        }
-        self.if_later = {
-            each: each.judge_matter(debate, like) for each, like in zip(others, likeness, strict=True)
-        }
-
-
-def _choose(
-    latest: Sequence[Document], heads: Mapping[str, StandHead], matters: _Matters, stand: Stand
-) -> list[Document]:
+def _choose(latest: Sequence[Document], heads: Mapping[str, StandHead], stand: Stand) -> list[Document]:
     """Return those that a stand is compared with; `latest` begins with the latest."""
     own = stand.concluded, stand.key
     same, maybe, after = list[Document](), list[Document](), list[Document]()
@@ -218,11 +201,13 @@ def _choose(
         if head is None or head.debate == stand.debate:
             continue
         if (head.concluded, each.key) > own:
-            if matters.if_later[head] is not Matter.OTHER:
+            if len(after) < _MAX_COMPARED and head.find_matter(stand) is not Matter.OTHER:
                 after.append(each)
-        elif matters.if_earlier[head] is not Matter.OTHER:
-            (same if matters.if_earlier[head] is Matter.SAME else maybe).append(each)
-    return (same + maybe)[:_MAX_COMPARED] + after[:_MAX_COMPARED]
+        elif (matter := stand.find_matter(head)) is not Matter.OTHER:
+            (same if matter is Matter.SAME else maybe).append(each)
+            if len(same) == _MAX_COMPARED:
+                break  # those that follow are earlier
+    return (same + maybe)[:_MAX_COMPARED] + after
 
 
 def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutcome.ValueType:
