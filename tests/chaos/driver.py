@@ -136,7 +136,8 @@ class Clients:
         ended, problem = False, ""
         try:
             async with asyncio.timeout(_LONGEST):
-                async for _ in watch_events(opened, after, _PATIENCE):
+                # A busy machine may say nothing for minutes: what counts is that the debate ends.
+                async for _ in watch_events(opened, after, _LONGEST):
                     pass
             ended = True
         except TimeoutError:
@@ -189,7 +190,7 @@ class Clients:
         )
 
     async def _calls_ended(self) -> None:
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + _ANSWERED_WITHIN
         async with aiohttp.ClientSession() as session:
             while True:
                 async with session.get(f"{self.system.model_server_url()}/ledger") as response:
