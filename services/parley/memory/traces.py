@@ -1,7 +1,7 @@
 """The trace of a debate: the little that ranking needs to know of it, so that it need not read every candidate whole.
 
-It never changes: a debate that is forgotten is not recorded again for longer than a process keeps its trace. So one that is kept is not
-read again. Whether its debate is still stored is found by whoever shows it.
+It never changes: a debate that is forgotten is not recorded again for longer than a process keeps its trace. So one that was read or
+written here is not read again. Whether its debate is still stored is found by whoever shows it.
 """
 
 from collections.abc import Collection as Keys
@@ -64,9 +64,11 @@ class Traces:
         self._kept = ExpiringCache[str, Trace](_MAX_KEPT)
 
     async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Write a debate's trace."""
+        """Write a debate's trace, and keep it."""
         key = storage_key(tenant, record.debate.debate_id)
-        await put_document(self._documents, TRACES, key, _to_fields(key, record.debate))
+        written = Document(key, _to_fields(key, record.debate))
+        await put_document(self._documents, TRACES, key, written.fields)
+        self._keep(*_from_document(written))
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's trace, if there is one."""
@@ -80,8 +82,11 @@ class Traces:
         kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
         read = await self._read([key for key in keys if key not in kept])
         for key, trace in read.items():
-            self._kept.put(key, trace, now + KEPT_SECONDS)
+            self._keep(key, trace)
         return kept | read
+
+    def _keep(self, key: str, trace: Trace) -> None:
+        self._kept.put(key, trace, self._clock.monotonic() + KEPT_SECONDS)
 
     async def _read(self, keys: Sequence[str]) -> dict[str, Trace]:
         found = await find_by_keys(self._documents, TRACES, keys, fields=_FIELDS)

@@ -67,6 +67,13 @@ async def test_a_trace_is_read_once_in_a_day(kept: Kept) -> None:
     assert await kept.read_now() == KEYS
 
 
+async def test_a_trace_that_was_written_here_is_not_read(kept: Kept) -> None:
+    await kept.traces.apply("acme", RECORDS[0])
+    assert await kept.read_now() == KEYS[1:]
+    await kept.traces.remove("acme", RECORDS[0])
+    assert KEYS[0] not in await kept.traces.load(KEYS)
+
+
 async def test_the_traces_that_were_read_last_are_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces_module, "_MAX_KEPT", 2)
     kept.traces = Traces(kept.documents, kept.clock)
