@@ -16,6 +16,8 @@ _FIXED_PORTS: Final = frozenset(
     for name in ("cli_debate", "evaluating", "guides", "planted_modules", "steering")
 )
 """They listen on the ports of `parley up`, one at a time: a second process would only wait."""
+_PARSED: Final = frozenset(f"tests/unit/test_{name}.py" for name in ("contract", "plain_names"))
+"""They read all of our modules, which one process parses once, in two seconds."""
 _LONG: Final = (*_FOLDERS[:2], "fixed ports", _FOLDERS[2])
 """What takes minutes comes first, so that nothing is left over at the end."""
 _WAITING: Final = "tests/e2e/"
@@ -35,6 +37,8 @@ def scope_of(nodeid: str) -> str:
     """Return what one process runs whole: a test's file, or more than that."""
     file = nodeid.partition("::")[0]
     folder = next(filter(file.startswith, _FOLDERS), None)
+    if file in _PARSED:
+        return "parsed modules"
     return folder or ("fixed ports" if file in _FIXED_PORTS else file)
 
 

@@ -95,7 +95,13 @@ async def test_a_judges_answer_with_any_usual_deviation_comes_to_a_result(
         assert not warnings_of(events)
 
 
-@pytest.mark.parametrize("name", ["prose", "a score left out", "an object of its own", "trailing commas"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("prose", "a score left out"),
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("an object of its own", "trailing commas")),
+    ],
+)
 async def test_what_was_read_is_read_the_same_from_the_log(name: str, tmp_path: Path) -> None:
     async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=DEVIATIONS[name].said)]) as server:
         events = await debated(tmp_path / "first", server)

@@ -244,7 +244,8 @@ async def test_everybody_is_waited_for_where_the_vote_may_not_end_early(tmp_path
     assert not vote.left_out_agent_ids
 
 
-async def test_a_vote_stopped_at_any_event_comes_to_the_same_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 4))])
+async def test_a_vote_stopped_at_any_event_comes_to_the_same_result(part: int, tmp_path: Path) -> None:
     def gateway() -> Voters:
         made = Voters(everybody("ada", "bo", "bo"))
         made.weights = {"ada": 3.0, "bo": 0.5}
@@ -253,4 +254,4 @@ async def test_a_vote_stopped_at_any_event_comes_to_the_same_result(tmp_path: Pa
 
     terms = replace(WEIGHTED, group_choices=True, early_end=False)
     held = await Play(spec(3), gateway, balloting(terms)).held(tmp_path)
-    await held.ends_the_same_wherever_it_is_stopped()
+    await held.ends_the_same_wherever_it_is_stopped(part, of=4)

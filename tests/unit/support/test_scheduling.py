@@ -3,11 +3,14 @@
 from tests.support.scheduling import order_scopes, scope_of
 
 
-def test_what_shares_servers_or_ports_runs_in_one_process() -> None:
+def test_what_shares_servers_ports_or_parsed_modules_runs_in_one_process() -> None:
     assert scope_of("tests/contract/test_log.py::test_one") == scope_of(
         "tests/contract/test_vectors.py::test_two"
     )
     assert scope_of("tests/e2e/test_guides.py::test_one") == scope_of("tests/e2e/test_steering.py::test_two")
+    assert scope_of("tests/unit/test_contract.py::test_one") == scope_of(
+        "tests/unit/test_plain_names.py::test_two"
+    )
     assert scope_of("tests/unit/test_a.py::test_one") == "tests/unit/test_a.py"
 
 
