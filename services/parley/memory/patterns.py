@@ -17,7 +17,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from parley.memory.debate import debate_of, storage_key
-from parley.memory.embedding import Embedding, EmbeddingClient
+from parley.memory.embedding import Embedding, EmbeddingClient, find_held
 from parley.memory.issue_kinds import (
     MAX_ISSUES,
     Part,
@@ -81,8 +81,10 @@ class Patterns:
         """Count a debate's issues in the patterns of its domain."""
         if not record.issues:
             return
-        written = await self._find(tenant, record)
-        meanings = () if written else await self._meanings.embed(*list_issues(record))
+        issues = list_issues(record)
+        # Who holds the embeddings records the debate for the first time, as far as it knows: nothing of it is looked for.
+        written = None if find_held(issues[0]) else await self._find(tenant, record)
+        meanings = () if written else await self._meanings.embed(*issues)
         # One after the other, so that two debates of this process do not both start the same kind.
         async with self._lock(tenant):
             known = await self._load(tenant)

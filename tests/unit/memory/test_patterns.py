@@ -14,6 +14,7 @@ import pytest
 
 from parley.memory import issue_kinds, known_patterns
 from parley.memory import patterns as patterns_module
+from parley.memory.embedding import hold_embeddings
 from parley.memory.issue_kinds import TALLIES
 from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.patterns import Patterns
@@ -217,6 +218,26 @@ async def test_only_what_another_process_changed_is_read_again(
     read.clear()
     assert sorted(await list_all(patterns)) == [("Cost?", 1), ("Secret?", 1)]
     assert len(read) == 2
+
+
+async def test_of_a_debate_whose_record_is_new_nothing_is_looked_for_and_it_counts_once_all_the_same(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patterns, first = kept.patterns, record("deb-1", issue("Cost."))
+    await patterns.apply("acme", record("deb-0", issue("Cost.")))
+    read = list[str]()
+    get = kept.documents.get
+
+    async def note(collection: Collection, key: str) -> Document | None:
+        read.append(key)
+        return await get(collection, key)
+
+    monkeypatch.setattr(kept.documents, "get", note)
+    with hold_embeddings(["Cost."], await kept.meanings.embed("Cost.")):
+        await patterns.apply("acme", first)
+        assert read == []
+        await patterns.apply("acme", first)
+    assert await list_all(patterns) == [("Cost.", 2)]
 
 
 async def test_patterns_of_too_many_tenants_are_read_again(
