@@ -38,6 +38,13 @@ async def test_what_may_pass_is_unavailable_in_one_line(error: PyMongoError) -> 
     assert "Topology" not in str(seen)
 
 
+async def test_a_search_for_a_server_that_lost_its_lock_is_worth_another_try() -> None:
+    seen = explained(RuntimeError("cannot wait on un-acquired lock"))
+    assert isinstance(seen, StoreUnavailableError)
+    with pytest.raises(RuntimeError, match="ours"), map_errors():
+        raise RuntimeError("one of ours")
+
+
 async def test_of_many_writes_that_failed_the_first_one_says_why() -> None:
     refused = {"index": 1, "code": 121, "errmsg": "Document failed validation"}
     error = BulkWriteError({"writeErrors": [refused], "writeConcernErrors": []})

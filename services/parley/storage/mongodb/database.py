@@ -11,7 +11,7 @@ import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from pymongo import ASCENDING, AsyncMongoClient, ReadPreference, WriteConcern
@@ -113,6 +113,10 @@ async def insert_once(collection: AsyncCollection[dict[str, Any]], document: Map
         raise WriteConcernError(error.get("errmsg", ""), error["code"], error)
 
 
+_LOST_LOCKS: Final = frozenset({"cannot wait on un-acquired lock", "Lock is not acquired."})
+"""What PyMongo says, before Python 3.12, if a wait for a server ends just as its time is over: nothing was sent then."""
+
+
 @contextmanager
 def map_errors() -> Iterator[None]:
     """Map PyMongo's errors to the ports' errors; DuplicateKeyError passes.
@@ -132,6 +136,10 @@ def map_errors() -> Iterator[None]:
         raise _to_storage_error(_take_first(error)) from error
     except PyMongoError as error:
         raise _to_storage_error(error) from error
+    except RuntimeError as error:
+        if str(error) not in _LOST_LOCKS:
+            raise
+        raise StoreUnavailableError("MongoDB does not answer: no server was found") from error
     finally:
         if task and task.cancelling() > before:
             raise asyncio.CancelledError
