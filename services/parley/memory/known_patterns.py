@@ -125,7 +125,11 @@ class TenantPatterns(Struct, frozen=True, dict=True):
         stored = {key: each for key, each in self.stored.items() if key in versions}
         stored |= {each.key: each for each in read}
         versions = {**versions, **{each.key: each.fields["version"] for each in changed}}
-        renewed = TenantPatterns(versions, stored, _find_twins(self, stored), {}, stored)
+        # What waits is in those that have not changed already.
+        patterns = {
+            key: self.patterns[key] if self.stored.get(key) is each else each for key, each in stored.items()
+        }
+        renewed = TenantPatterns(versions, stored, _find_twins(self, stored), {}, patterns)
         return renewed.add(self.waiting.values())
 
 
