@@ -167,7 +167,7 @@ async def test_all_patterns_of_a_debate_are_written_in_few_commits(
         await patterns.apply("acme", record("deb-1", *issues))
     commits = count_commits(monkeypatch)
     await patterns.apply("acme", record("deb-2", *issues))
-    assert commits == [1] if started else [1, 12], "the contribution, then patterns that it starts"
+    assert commits == ([1] if started else [1, 12]), "the contribution, then patterns that it starts"
 
 
 async def test_a_debate_counts_in_lists_at_once_and_in_its_pattern_together_with_others(
