@@ -1,8 +1,6 @@
 """The remaining time of the current work, which outgoing calls inherit."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -19,26 +17,11 @@ def remaining() -> float | None:
     return None if deadline is None else deadline - time.monotonic()
 
 
-@contextmanager
-def deadline_scope(seconds: float | None) -> Iterator[None]:
-    """Limit calls inside to `seconds`, or to the remaining time if that is less.
-
-    None removes the deadline: for work that outlives the call that started it. The scope only
-    limits calls to other services; limit other work with `asyncio.timeout(remaining())`.
-    """
-    outer = _deadline.get()
-    inner = None if seconds is None else time.monotonic() + seconds
-    if inner is not None and outer is not None:
-        inner = min(inner, outer)
-    token = _deadline.set(inner)
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
-
-
 def set_call_deadline(seconds: float | None) -> None:
-    """Set this task's deadline to that of an incoming call, in place of an inherited one."""
+    """Set this task's deadline to that of an incoming call, in place of an inherited one. None: the call has none.
+
+    It limits calls to other services alone; limit other work with `asyncio.timeout(remaining())`.
+    """
     _deadline.set(None if seconds is None else time.monotonic() + seconds)
 
 

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import grpc
 import pytest
@@ -8,6 +9,7 @@ from parley.runtime import deadline, errors
 from parley.runtime.server import start_server
 from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.wire import make_service, method, stream_method
+from tests.support.deadlines import deadline_in
 
 
 async def tell(_request: bytes, _context: object) -> bytes:
@@ -23,7 +25,7 @@ async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_
             return f"{here} ".encode() + answer
 
         async with start_server([make_service(Ask=pass_on)]) as first, reach(first) as to_first:
-            with deadline.deadline_scope(10):
+            with deadline_in(10):
                 answer = await method(to_first, "Ask")(b"")
     middle, end = (float(each) for each in answer.split())
     assert 5.0 < middle <= 10 - deadline.MARGIN_SECONDS + 0.01
@@ -32,7 +34,7 @@ async def test_a_deadline_goes_through_two_hops_and_gets_shorter_by_a_margin_at_
 
 async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts(reach: Reach) -> None:
     async with start_server([make_service(Tell=tell)]) as server, reach(server) as there:
-        with deadline.deadline_scope(5):
+        with deadline_in(5):
             own = await method(there, "Tell")(b"", timeout=2)
             ambient = await method(there, "Tell")(b"", timeout=60)
         none = await method(there, "Tell")(b"")
@@ -41,12 +43,12 @@ async def test_the_smaller_of_a_calls_own_timeout_and_what_is_left_counts(reach:
     assert none == b"None"
 
 
-async def test_a_call_takes_no_deadline_or_label_from_where_the_server_was_started(reach: Reach) -> None:
-    with deadline.deadline_scope(3):
-        async with start_server([make_service(Tell=tell)]) as server:
-            with deadline.deadline_scope(None):
-                async with reach(server) as there:
-                    assert await method(there, "Tell")(b"") == b"None"
+async def test_a_call_takes_no_deadline_from_where_the_server_was_started(reach: Reach) -> None:
+    async with AsyncExitStack() as stack:
+        with deadline_in(3):
+            server = await stack.enter_async_context(start_server([make_service(Tell=tell)]))
+        async with reach(server) as there:
+            assert await method(there, "Tell")(b"") == b"None"
 
 
 async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone(reach: Reach) -> None:
@@ -57,7 +59,7 @@ async def test_a_deadline_that_passed_fails_the_call_without_asking_anyone(reach
         return b""
 
     async with start_server([make_service(Ask=notice)]) as server, reach(server) as there:
-        with deadline.deadline_scope(0), pytest.raises(grpc.aio.AioRpcError) as caught:
+        with deadline_in(0), pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert not errors.is_transport(caught.value)

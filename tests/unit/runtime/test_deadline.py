@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.runtime import deadline
+from tests.support.deadlines import deadline_in
 
 
 def test_without_a_deadline_a_call_keeps_its_own_timeout_or_none() -> None:
@@ -12,22 +13,10 @@ def test_without_a_deadline_a_call_keeps_its_own_timeout_or_none() -> None:
     assert deadline.timeout_for_call(3.0) == 3.0
 
 
-def test_an_inner_scope_never_gives_more_time_than_the_outer_one() -> None:
-    with deadline.deadline_scope(5):
-        with deadline.deadline_scope(60):
-            left = deadline.remaining()
-            assert left is not None
-            assert left <= 5
-        with deadline.deadline_scope(None):
-            assert deadline.remaining() is None
-        assert deadline.remaining() is not None
-    assert deadline.remaining() is None
-
-
 @given(st.floats(min_value=0.001, max_value=1e6))
 def test_what_is_passed_on_is_less_by_the_smaller_of_the_two_margins(seconds: float) -> None:
     began = time.monotonic()
-    with deadline.deadline_scope(seconds):
+    with deadline_in(seconds):
         passed_on = deadline.timeout_for_call(None)
     assert passed_on is not None
     took = time.monotonic() - began
@@ -37,7 +26,7 @@ def test_what_is_passed_on_is_less_by_the_smaller_of_the_two_margins(seconds: fl
 
 
 def test_a_deadline_that_passed_leaves_nothing_to_pass_on() -> None:
-    with deadline.deadline_scope(-1):
+    with deadline_in(-1):
         passed_on = deadline.timeout_for_call(10)
     assert passed_on is not None
     assert passed_on < 0

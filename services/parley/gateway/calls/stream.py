@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from parley.gateway.failures import CALL_CANCELLED, CALL_TIMEOUT, Failure
 from parley.gateway.usage import UsageMeter
-from parley.runtime.deadline import set_call_deadline
 from parley.runtime.direct.waiters import Waiters
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import GenerateCompleted, GenerateResponse, RouteAttemptStarted, TextDelta
@@ -75,7 +74,7 @@ class RunningCall(Struct, eq=False):
         return asyncio.get_running_loop().time() - self._first_attempt_at
 
     def start(self, work: "Work", on_end: Callable[[], None] = lambda: None) -> None:
-        """Begin; `work` reports to this object. What it does is not bound to the deadline of who began it."""
+        """Begin; `work` reports to this object."""
         self._task = asyncio.create_task(self._run(work))
         self._task.add_done_callback(lambda _: on_end())
 
@@ -198,7 +197,6 @@ class RunningCall(Struct, eq=False):
             timer.cancel()
 
     async def _run(self, work: "Work") -> None:
-        set_call_deadline(None)
         try:
             completed = await work(self)
         except BaseException as error:
