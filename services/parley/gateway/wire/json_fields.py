@@ -48,7 +48,7 @@ def as_sendable(value: T) -> T | None:
     Halves of a character are joined, or become U+FFFD.
     """
     try:
-        to_json(value)
+        to_json([[value]])  # as deep as it stands in a request, and no deeper can be written
     except ValueError:
         try:
             text = json.dumps(value, ensure_ascii=False)

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -161,23 +161,32 @@ def deep(levels: int) -> Any:
     return value
 
 
+def requests_after(thought: Any) -> Iterator[bytes]:
+    """The next request in each API, after a model that thought this has asked for a tool."""
+    chat, items = reader(Api.CHAT), reader(Api.RESPONSES)
+    for event in chat_events({"reasoning_details": [{"index": 0, "data": thought}]}):
+        chat.read_event(event)
+    items.read_whole({"output": [{"type": "reasoning", "encrypted_content": "xyz", "summary": [thought]}]})
+    for reading, api in ((chat, Api.CHAT), (items, Api.RESPONSES)):
+        reading.end()
+        turn = ToolTurn("", (ToolRequest("1", "file_read", "{}"),), ("text",), reading.reply.reasoning)
+        yield b"".join(request_json(body(api, ModelRequest("m", (turn,)), frozenset())))
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [(math.nan, None), (-math.inf, None), ("\ud83d\ude00", "😀"), ("half \ud83d", "half \ufffd")],
 )
 def test_odd_details_of_reasoning_go_back_in_json_that_anyone_reads(given: Any, sent: Any) -> None:
-    chat = reader(Api.CHAT)
-    for event in chat_events({"reasoning_details": [{"index": 0, "data": given}]}):
-        chat.read_event(event)
-    items = reader(Api.RESPONSES)
-    items.read_whole({"output": [{"type": "reasoning", "encrypted_content": "xyz", "summary": [given]}]})
-    for reading, api in ((chat, Api.CHAT), (items, Api.RESPONSES)):
-        reading.end()
-        turn = ToolTurn("", (ToolRequest("1", "file_read", "{}"),), ("text",), reading.reply.reasoning)
-        written = b"".join(request_json(body(api, ModelRequest("m", (turn,)), frozenset())))
+    for written in requests_after(given):
         text = written.decode()
         assert not {"NaN", "Infinity"} & set(re.findall("[A-Za-z]+", text))
         assert json.dumps(sent, ensure_ascii=False) in text
+
+
+@pytest.mark.parametrize("levels", range(240, 260))
+def test_however_deeply_reasoning_is_nested_the_next_request_can_be_written(levels: int) -> None:
+    assert all(requests_after(deep(levels)))
 
 
 def test_details_of_reasoning_that_are_nested_too_deeply_do_not_go_back() -> None:
