@@ -109,7 +109,7 @@ def _rarely_on(*rare: str) -> pytest.MarkDecorator:
 rarely_on_a_replica_set = _rarely_on("replica set")
 """A test that takes long and asks nothing of a server that others do not ask: `make long` runs it on a replica set."""
 rarely_on_a_server = _rarely_on(*_SERVERS)
-"""So does it here, and the test is about what is above the store: a store in memory shows it in a tenth of the time."""
+"""A test that takes long: `make long` runs it on servers that others wrote. One in memory shows the same in a tenth of the time."""
 
 
 @pytest.fixture(params=_STORES)

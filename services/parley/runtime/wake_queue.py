@@ -58,7 +58,7 @@ class WakeGroup:
     """The events of all tasks that wait for the same news. They are set through the queue of their tenant."""
 
     def __init__(self, queue: WakeQueue, *, urgent: bool = False) -> None:
-        """Start empty. `urgent`: they are set before those of other groups."""
+        """Start empty. `urgent`: most of them are set before those of other groups."""
         self._events: dict[asyncio.Event, None] = {}
         self._queue = queue
         self._urgent = urgent
