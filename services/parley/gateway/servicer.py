@@ -191,7 +191,7 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
 
 
 async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
-    """Return the checked call and the digest of its request; of a large request or a new schema both are made in a thread."""
+    """Return the checked call and the digest of its request; of a large request or a new schema both are made in a thread, the digest if the call has an id."""
     if request_bytes() <= _SMALL_BYTES and _is_quickly_checked(request.schema):
         return _check_now(request, documents)
     return await in_thread_per_tenant(partial(_check_in_thread, request, documents))
@@ -210,5 +210,6 @@ def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -
 
 def _check_in_thread(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
     call, digest = _check_now(request, documents)
-    digest()  # it takes as long as the check
+    if call.request.HasField("call_id"):  # no other call is compared
+        digest()  # it takes as long as the check
     return call, digest

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import threading
 
 import grpc
 import pytest
 
+from parley.gateway import servicer
 from parley.runtime.errors import from_rpc_error
 from parley.v1 import agent_pb2, gateway_pb2
 from tests.integration.gateway.harness import (
@@ -290,6 +292,25 @@ async def test_a_call_id_with_another_question_is_refused() -> None:
         assert (failure.code, failure.reason) == (grpc.StatusCode.ALREADY_EXISTS, "CALL_ID_REUSED")
         call.cancel()
         await asyncio.wait([call])
+
+
+async def test_the_digest_of_a_large_call_is_made_in_a_thread_and_none_of_one_without_an_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make, threads = servicer._digest, list[int]()
+
+    def note(asked: gateway_pb2.GenerateRequest) -> str:
+        threads.append(threading.get_ident())
+        return make(asked)
+
+    monkeypatch.setattr(servicer, "_digest", note)
+    question = "Tea or coffee? " * 5_000
+    async with ModelServer() as server, one_server(server) as gateway:
+        await gateway.ask(request(question))
+        assert not threads
+        await gateway.ask(request(question, step="s"))
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
 
 
 async def test_every_bad_field_is_listed() -> None:
