@@ -101,6 +101,10 @@ class TenantPatterns(Struct, frozen=True, dict=True):
         alone = [each for key, each in self.patterns.items() if key not in self.twins]
         return alone + _join([self.patterns[key] for key in self.twins])
 
+    def list_counting(self, debate: str) -> list[str]:
+        """Return the keys of the stored patterns that count a debate."""
+        return [key for key, each in self.stored.items() if debate in each.totals.debates]
+
     def add(self, contributions: Iterable[Contribution]) -> "TenantPatterns":
         """Return them with more that is waiting."""
         waiting, patterns, has_orphans = dict(self.waiting), dict(self.patterns), self.has_orphans

@@ -96,17 +96,23 @@ class Patterns:
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
-        key = storage_key(tenant, record.debate.debate_id)
+        debate = record.debate.debate_id
+        key = storage_key(tenant, debate)
         found = await self._documents.get(CONTRIBUTIONS, key)
-        if found is None:
-            return
-        # First, so that who counts it meanwhile sees that, and takes it out again.
-        await self._documents.update(CONTRIBUTIONS, key, {"removed": True, "waiting": None})
-        # So that a pattern counts all who raised it: the oldest of them stands for it from now on.
-        await self._count(tenant, (await self._known.load(tenant)).waiting.values())
-        for each in read_contributions([found]):
-            await self._take_out(tenant, each)
-        await self._documents.delete(CONTRIBUTIONS, key)
+        if found is not None:
+            # First, so that who counts it meanwhile sees that, and takes it out again.
+            await self._documents.update(CONTRIBUTIONS, key, {"removed": True, "waiting": None})
+            # So that a pattern counts all who raised it: the oldest of them stands for it from now on.
+            await self._count(tenant, (await self._known.load(tenant)).waiting.values())
+        joined = [
+            key for each in read_contributions([found] if found else []) for key, _ in list_patterns(each)
+        ]
+        # Whoever was killed while it counted the debate could not take it out again.
+        counting = (await self._known.load(tenant)).list_counting(debate)
+        for pattern in dict.fromkeys([*joined, *counting]):
+            await self._take_out_of(tenant, pattern, debate)
+        if found is not None:
+            await self._documents.delete(CONTRIBUTIONS, key)
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
         """Return tenant and id of debates that are counted and concluded before a time, the oldest first."""

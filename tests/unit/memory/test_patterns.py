@@ -582,6 +582,28 @@ async def test_a_debate_that_is_counted_again_while_it_is_forgotten_leaves_nothi
     assert not await kept.stored()
 
 
+async def test_a_debate_that_a_killed_process_counted_after_it_was_forgotten_is_taken_out_later(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number))
+    killed, update = kept.stopping(Writes(3)), kept.documents.update
+    monkeypatch.setattr(patterns_module, "MAX_WAITING", 1)
+
+    async def update_once_it_is_forgotten(collection: Collection, *args: Any) -> bool:
+        monkeypatch.undo()
+        await kept.patterns.remove("acme", record("deb-2"))
+        return await update(collection, *args)
+
+    monkeypatch.setattr(kept.documents, "update", update_once_it_is_forgotten)
+    with pytest.raises(StoppedError):
+        await killed.apply("acme", record("deb-4", issue("Cost."), at=4))
+    assert "deb-2" in str(await kept.documents.find(PATTERNS, {}))
+    await kept.patterns.remove("acme", record("deb-2"))
+    assert "deb-2" not in str(await kept.stored())
+    assert await kept.counts() == [("Cost.", 3, 3, 3)]
+
+
 async def test_a_debate_that_joins_a_pattern_while_its_last_other_one_is_forgotten_still_counts(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
