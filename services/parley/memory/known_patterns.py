@@ -30,8 +30,12 @@ PATTERNS: Final = Collection(
     key_parts=1,
     superseded=(Index(("tenant",)), Index(("key",))),
 )
-_MAX_KNOWN: Final = 2_000
-"""Patterns of all tenants that are kept, some kilobytes each. The tenants that were not asked for for longest go."""
+_MAX_BYTES: Final = 32_000_000
+"""Of the patterns of all tenants that are kept. The tenants that were not asked for for longest go."""
+_BYTES_OF_PART: Final = 5_000
+"""About what a pattern takes, or a part of a contribution, with its vector and its texts."""
+_BYTES_OF_DEBATE: Final = 150
+"""About what the id of a debate takes that a pattern counts."""
 PATTERN: Final = "critique pattern"
 """The kind of an unreadable pattern in logs and metrics."""
 
@@ -100,6 +104,13 @@ class TenantPatterns(Struct, frozen=True, dict=True):
             return list(self.patterns.values())
         alone = [each for key, each in self.patterns.items() if key not in self.twins]
         return alone + _join([self.patterns[key] for key in self.twins])
+
+    @cached_property
+    def size(self) -> int:
+        """About how many bytes they take; a tenant that has none takes some, too."""
+        parts = 1 + len(self.versions) + sum(1 + len(each.parts) for each in self.waiting.values())
+        debates = sum(len(each.totals.debates) for each in self.stored.values())
+        return _BYTES_OF_PART * parts + _BYTES_OF_DEBATE * debates
 
     def list_counting(self, debate: str) -> list[str]:
         """Return the keys of the stored patterns that count a debate."""
@@ -180,11 +191,8 @@ class KnownPatterns:
     def _keep(self, tenant: str, known: TenantPatterns) -> None:
         self._tenants[tenant] = known
         self._tenants.move_to_end(tenant)
-        while len(self._tenants) > 1 and self._count() > _MAX_KNOWN:
+        while len(self._tenants) > 1 and sum(each.size for each in self._tenants.values()) > _MAX_BYTES:
             self._tenants.popitem(last=False)
-
-    def _count(self) -> int:
-        return sum(1 + len(each.versions) + len(each.waiting) for each in self._tenants.values())
 
 
 _NONE: Final = TenantPatterns()

@@ -243,13 +243,28 @@ async def test_of_a_debate_whose_record_is_new_nothing_is_looked_for_and_it_coun
 async def test_patterns_of_too_many_tenants_are_read_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_patterns, "_MAX_KNOWN", 3)
+    monkeypatch.setattr(known_patterns, "_MAX_BYTES", 3 * known_patterns._BYTES_OF_PART)
     patterns = kept.patterns
     for tenant in ("acme", "bolt"):
         await patterns.apply(tenant, record("deb-1", issue("Cost."), issue("Rollback.")))
     for tenant in ("acme", "bolt", "acme"):
         assert sorted(await list_all(patterns, tenant)) == [("Cost.", 1), ("Rollback.", 1)]
     assert len(patterns._known._tenants) == 1
+
+
+@pytest.mark.usefixtures("counted_at_once")
+async def test_patterns_that_count_many_debates_leave_other_tenants_less_room(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = 3 * known_patterns._BYTES_OF_PART + 10 * known_patterns._BYTES_OF_DEBATE
+    monkeypatch.setattr(known_patterns, "_MAX_BYTES", room)
+    patterns = kept.patterns
+    for number, others in ((1, ["acme"]), (11, [])):
+        for debate in range(number):
+            await patterns.apply("acme", record(f"deb-{debate}", issue("Cost.")))
+        assert await list_all(patterns) == [("Cost.", number)]
+        assert await list_all(patterns, "bolt") == []
+        assert list(patterns._known._tenants) == [*others, "bolt"]
 
 
 async def test_a_pattern_of_an_earlier_version_counts_on(kept: Kept) -> None:
