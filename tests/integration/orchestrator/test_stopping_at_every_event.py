@@ -123,7 +123,8 @@ async def test_so_does_an_arena_with_faults_whose_votes_end_early_and_whose_judg
     await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
-async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", [5, pytest.param(17, marks=pytest.mark.long)])
+async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(part: int, tmp_path: Path) -> None:
     def gateway() -> ScriptedGateway:
         scripted = ArenaScript(choice="ada", support=1).gateway()
         scripted.assess = lambda _: AssessResponse(
@@ -135,7 +136,7 @@ async def test_so_does_an_arena_with_a_trickster_that_asks_and_an_observer(tmp_p
     settings = arena_settings(revision_rounds=2, verification=False, trickster=trickster, observer=True)
     held = await Play(arena_spec(2, settings), gateway).held(tmp_path)
     assert [event.kind for event in held.events].count("trickster_checked") == 2
-    await held.ends_the_same_wherever_it_is_stopped(5, of=24)
+    await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 
 @every_24th_event
