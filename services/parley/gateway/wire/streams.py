@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -194,7 +193,7 @@ class EventReader:
             raise Failure(UNREADABLE_ANSWER, "an event of the stream is too large") from None
         place = 0
         while place < len(events):
-            if self._frame is not None and (texts := self._frame.read(islice(events, place, None))):
+            if self._frame is not None and (texts := self._frame.read(events, place)):
                 place += len(texts)
                 yield "".join(texts)
                 continue

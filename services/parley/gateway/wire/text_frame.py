@@ -4,7 +4,7 @@ To parse each of them would take most of what reading an answer takes.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -19,12 +19,13 @@ class TextFrame(Struct, frozen=True):
     before: str
     after: str
 
-    def read(self, events: Iterable[str]) -> list[str]:
-        """Return the texts of these events up to the first that has another frame."""
+    def read(self, events: Sequence[str], start: int = 0) -> list[str]:
+        """Return the texts of these events, from the one at `start` up to the first that has another frame."""
         before, after, texts = self.before, self.after, []
         begin, end = len(before), -len(after)
         least = begin - end
-        for data in events:
+        for place in range(start, len(events)):
+            data = events[place]
             if len(data) < least or not (data.startswith(before) and data.endswith(after)):
                 break
             text = data[begin:end]
