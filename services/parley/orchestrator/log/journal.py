@@ -48,6 +48,8 @@ _LARGE_BYTES = 1024 * 1024
 """Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
 _PATIENCE_SECONDS = 0.05
 """How long an event that nobody waits for waits for others, to be recorded with them: less than anyone who follows a debate sees."""
+_COMPANY_SECONDS = 0.01
+"""How long an outcome waits for those of steps beside it: the next step may begin that much later."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
 _ID_BYTES = 12
 """Random bytes that tell the appends of one owner from those of any other; each record holds them."""
@@ -219,7 +221,7 @@ class Journal:
         recorded: asyncio.Future[tuple[Envelope, ...]] = asyncio.get_running_loop().create_future()
         self._pending.append(_PendingAppend(events, recorded))
         if may_wait:
-            self._wake_soon()
+            self._wake_within(_COMPANY_SECONDS)
         else:
             self._wake.set()
         return await recorded  # if the caller is cancelled, the events are still recorded
@@ -228,12 +230,16 @@ class Journal:
         """Record an event with the next append, or soon, without waiting for it. Raises as `append`."""
         check_recordable((event,))
         self._pending.append(_PendingAppend((event,)))
-        self._wake_soon()
+        self._wake_within(_PATIENCE_SECONDS)
 
-    def _wake_soon(self) -> None:
+    def _wake_within(self, seconds: float) -> None:
         """Let the writer append what waits once others have had a moment to come along."""
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._wake.set)
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._wake.set)
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""

@@ -329,7 +329,7 @@ async def test_outcomes_of_steps_side_by_side_are_recorded_together(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
-        monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)
+        monkeypatch.setattr(journal_module, "_COMPANY_SECONDS", 3600)
         answers[0].set()
         await until(lambda: _are_in_flight(debate, 1), "one is answered")
         answers[1].set()
@@ -339,7 +339,10 @@ async def test_outcomes_of_steps_side_by_side_are_recorded_together(
     assert kinds[-2:] == ["step_succeeded", "step_succeeded"]
 
 
-async def test_an_outcome_is_recorded_soon_though_a_step_beside_it_takes_long(stage: Backstage) -> None:
+async def test_an_outcome_is_recorded_soon_though_a_step_beside_it_takes_long(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)  # what waits longer does not hold it up
     async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
         answers[0].set()
         await asyncio.wait_for(steps[0], 30)
