@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from random import Random
 
 import pytest
 
@@ -145,6 +146,19 @@ async def test_entries_come_back_as_they_were(log: Log) -> None:
     (read,) = await log.read("läg/1 🦜")
     assert read == Record(1, "ï", entries)
     assert {type(entry) for entry in read.entries} == {bytes}
+
+
+@pytest.mark.parametrize("length", [1, 1019, 1020, 1021, 5000])
+async def test_texts_and_noise_of_any_length_are_read_and_followed_as_they_were(
+    log: Log, other: Log, length: int
+) -> None:
+    text, noise = (b"an argument, made again; " * 200)[:length], Random(1).randbytes(length)
+    records = [record(1, text), record(2, noise), record(3, text, b"", noise)]
+    for one in [*records, *records]:
+        await log.append("x", one)
+    assert await log.read("x") == await other.read("x") == records
+    assert await log.read("x", 3) == records[2:]
+    assert await take(other, "x", 3) == records
 
 
 async def test_a_record_of_empty_entries_keeps_their_number(log: Log) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from parley.client import ParleyClient
 from parley.local import LocalOptions, local_system
+from parley.storage.sqlite.log import unpack
 from tests.bench.environment import use_environment
 from tests.bench.graph import Shape
 from tests.bench.system import run_debate, spec
@@ -17,12 +18,13 @@ from tests.support.model_server import ModelServer
 
 
 def _read_cells(folder: Path) -> Iterator[bytes]:
-    """Yield all that stands in the tables."""
+    """Yield all that stands in the tables, of records of logs each entry."""
     with closing(sqlite3.connect(folder / "parley.db")) as store:
         tables = store.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (table,) in tables:
             for row in store.execute(f'SELECT * FROM "{table}"'):
-                yield from (each if isinstance(each, bytes) else str(each).encode() for each in row)
+                for each in row:
+                    yield from unpack(each) if isinstance(each, bytes) else [str(each).encode()]
 
 
 async def test_each_answer_stands_once_in_the_data_folder(

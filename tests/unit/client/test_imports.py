@@ -102,6 +102,7 @@ _NOT_LOADED = {
         "tenacity",
         "tokenizers",
         "yaml",
+        "zstandard",
     ),
     "what follows an answer": ("parley.orchestrator.model.citations",),
 }

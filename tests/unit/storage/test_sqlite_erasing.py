@@ -22,6 +22,12 @@ NOTES = Collection("notes")
 SECRET = b"a secret plan"
 
 
+@pytest.fixture(autouse=True)
+def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave records as they are, so that the secret is found in them."""
+    monkeypatch.setattr(sqlite_log, "_MIN_BYTES", 2**30)
+
+
 def found(folder: Path) -> int:
     """How often the secret stands in the files."""
     return sum(each.read_bytes().count(SECRET) for each in folder.glob("parley.db*"))

@@ -36,7 +36,7 @@ _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000  # no more is taken from the queue once a transaction has as many writes
 _ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
-_VERSION = 1
+_VERSION = 2  # a file of 1 has no compressed records; nothing else differs
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "{path} is locked by another process; try again when it has finished",
     sqlite3.SQLITE_LOCKED: "{path} is locked by another process; try again when it has finished",

@@ -1,16 +1,49 @@
-"""The Log port on SQLite."""
+"""The Log port on SQLite.
+
+A record's entries are one BLOB. Each entry stands after its length in 4 bytes, the most significant first. A BLOB of 1 KiB
+or more is compressed by zstd if that makes it smaller. Its first byte tells: zstd's is not 0, that of a length is, since no
+record has 16 MiB.
+"""
 # ruff: noqa: S608 - names of services match [a-z][a-z0-9_]*; values are always parameters
 
+import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import cached_property
 from sqlite3 import Connection
+from typing import TYPE_CHECKING, Final
 
 from parley.storage.checks import SEALING_ROOM, check_append
-from parley.storage.ports import AppendConflictError, AppendGapError, Record
+from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreDamagedError
 from parley.storage.sqlite.database import SqliteDatabase
 from parley.storage.tails import PAGE, Tails
 
-_LENGTH_BYTES = 4
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor, ZstdDecompressor
+
+_LENGTH_BYTES: Final = 4
+_ZSTD_MARK: Final = b"\x28\xb5\x2f\xfd"
+_LEVEL: Final = 1
+_MIN_BYTES = 1024
 _DELETED_AT_ONCE = 4 * 1024 * 1024  # bytes
+
+
+class _Zstd(threading.local):
+    """What a thread compresses and decompresses with: none of it serves two threads at once, and to make it takes longer than to use it."""
+
+    @cached_property
+    def compressor(self) -> "ZstdCompressor":
+        from zstandard import ZstdCompressor  # only a large record needs it, and no start waits for it
+
+        return ZstdCompressor(level=_LEVEL, write_checksum=True)
+
+    @cached_property
+    def decompressor(self) -> "ZstdDecompressor":
+        from zstandard import ZstdDecompressor
+
+        return ZstdDecompressor()
+
+
+_zstd: Final = _Zstd()
 
 
 class SqliteLog:
@@ -83,7 +116,16 @@ def _read(connection: Connection, table: str, log: str, after: int, limit: int) 
             WHERE log = ? AND first >= {start} AND last > ? ORDER BY first LIMIT ?""",
         (log, log, after + 1, after, limit),
     )
-    return [Record(first, append_id, _unframe(entries)) for first, append_id, entries in rows]
+    return [_to_record(log, first, append_id, blob) for first, append_id, blob in rows]
+
+
+def _to_record(log: str, first: int, append_id: str, blob: bytes) -> Record:
+    try:
+        return Record(first, append_id, unpack(blob))
+    except ValueError as error:
+        raise StoreDamagedError(
+            f"record {first} of log {log} is damaged ({error}); restore it from a backup"
+        ) from None
 
 
 def _append(connection: Connection, table: str, log: str, record: Record) -> None:
@@ -91,7 +133,7 @@ def _append(connection: Connection, table: str, log: str, record: Record) -> Non
     end = f"coalesce((SELECT last FROM {table} WHERE log = ? ORDER BY first DESC LIMIT 1), 0)"
     inserted = connection.execute(
         f"INSERT INTO {table} (log, first, last, append_id, entries) SELECT ?, ?, ?, ?, ? WHERE {end} = ?",
-        (log, record.first, record.last, record.append_id, _frame(record.entries), log, record.first - 1),
+        (log, record.first, record.last, record.append_id, pack(record.entries), log, record.first - 1),
     )
     if inserted.rowcount:
         return
@@ -124,15 +166,37 @@ def _require_the_same(connection: Connection, table: str, log: str, record: Reco
         raise AppendConflictError(f"log {log} has another record at {record.first}")
 
 
-def _frame(entries: Sequence[bytes]) -> bytes:
-    """Return the entries joined: each after its length in 4 bytes, the most significant first."""
-    return b"".join(part for each in entries for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
+def pack(entries: Sequence[bytes]) -> bytes:
+    """Return the BLOB of a record's entries."""
+    framed = b"".join(part for each in entries for part in (len(each).to_bytes(_LENGTH_BYTES, "big"), each))
+    if len(framed) < _MIN_BYTES:
+        return framed
+    packed = _zstd.compressor.compress(framed)
+    return packed if len(packed) < len(framed) else framed
 
 
-def _unframe(framed: bytes) -> tuple[bytes, ...]:
+def unpack(blob: bytes) -> tuple[bytes, ...]:
+    """Return the entries of a BLOB. Raise ValueError if it is damaged, as far as that shows."""
+    framed = _decompress(blob) if blob.startswith(_ZSTD_MARK) else blob
     entries, end = [], 0
     while end < len(framed):
         begin = end + _LENGTH_BYTES
         end = begin + int.from_bytes(framed[end:begin], "big")
         entries.append(framed[begin:end])
+    if end != len(framed):
+        raise ValueError("its last entry is cut off")
     return tuple(entries)
+
+
+def _decompress(blob: bytes) -> bytes:
+    from zstandard import ZstdError
+
+    # Unlike `decompress`, it makes no room by the size that a damaged BLOB states.
+    reading = _zstd.decompressor.decompressobj()
+    try:
+        framed = reading.decompress(blob)
+    except ZstdError as error:
+        raise ValueError(str(error)) from error
+    if not reading.eof:
+        raise ValueError("its end is missing")
+    return framed
