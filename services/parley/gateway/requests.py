@@ -49,7 +49,8 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
         otherwise="must not be below 0",
     )
     documents = _find_documents(request, cache, violations)
-    seconds = Call(request, shape).seconds
+    call = Call(request, shape, {}, characters)
+    seconds = call.seconds
     if seconds is not None and not 0 < seconds <= _MAX_TIMEOUT_SECONDS:
         violations.add("timeout", f"must be above 0 and at most {_MAX_TIMEOUT_SECONDS} s")
     _check_answer_start(request, violations)
@@ -58,7 +59,7 @@ def check_generate(request: gateway_pb2.GenerateRequest, cache: DocumentCache) -
         message = f"{missing} documents of the prompt are not known here; call again with their texts"
         raise failed_precondition("DOCUMENTS_MISSING", message)
     known = {path: held for path, held in documents.items() if held is not None}
-    return _create_call(request, shape, known) if known else Call(request, shape, {}, characters)
+    return _create_call(request, shape, known) if known else call
 
 
 def check_cancel(request: gateway_pb2.CancelCallRequest) -> gateway_pb2.CallId:
