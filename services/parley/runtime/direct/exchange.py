@@ -88,8 +88,7 @@ class Exchange(Waiters):
         """Send what comes before the answers. A second call does nothing."""
         if self.initial is None:
             self.initial = metadata
-            if self._waiting:
-                self.wake()
+            self.wake()
 
     async def read_response(self) -> bytes | None:
         """Return the next answer; None: the call has ended."""

@@ -38,8 +38,7 @@ class MessagePipe(Waiters):
         if not self.is_closed:
             self._messages.append(message)
             self._size += len(message) + _EACH
-            if self._waiting:
-                self.wake()
+            self.wake()
 
     async def write(self, message: bytes) -> None:
         """Add a message, and wait while more than WINDOW_BYTES lie unread."""
@@ -59,15 +58,13 @@ class MessagePipe(Waiters):
             return None
         message = self._messages.popleft()
         self._size -= len(message) + _EACH
-        if self._waiting:
-            self.wake()
+        self.wake()
         return message
 
     def close(self) -> None:
         """Take no further message; those that are there can be read."""
         self.is_closed = True
-        if self._waiting:
-            self.wake()
+        self.wake()
 
     def cut(self) -> None:
         """Drop what lies unread, and close."""
