@@ -18,6 +18,15 @@ from tests.support.scripted_gateway import refusal
 LATE = "round/1/critique/bo/of/ada"
 
 
+async def create_with_two_calls(stage: Backstage, replica: Replica) -> str:
+    """Create a debate, and return its id once both of its first calls wait for their answers."""
+    stage.gateway.hold("round/1/propose/*")
+    debate = await replica.create(make_debate(2, 1))
+    await stage.gateway.wait_for("round/1/propose/*", 2)
+    await stage.has(debate, "step_succeeded", 1)  # that of the requirements
+    return debate
+
+
 async def test_what_a_call_used_that_a_limit_stopped_counts(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
@@ -137,11 +146,8 @@ async def test_calls_that_a_pause_stopped_count_once(stage: Backstage) -> None:
 
 async def test_a_call_that_is_stopped_again_before_it_was_made_again_counts_once(stage: Backstage) -> None:
     stage.gateway.stopped_usage = lambda _: STOPPED
-    stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1))
-        await stage.has(debate, "step_succeeded", 1)
-        await stage.gateway.wait_for("round/1/propose/*", 2)
+        debate = await create_with_two_calls(stage, replica)
         await replica.intervene(debate, "pause", stop_calls=True)
         once = fold(await stage.comes_to(debate, "PAUSED")).usage
         stage.gateway.hold("*")
@@ -153,11 +159,8 @@ async def test_a_call_that_is_stopped_again_before_it_was_made_again_counts_once
 async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
     stage: Backstage, tmp_path: Path
 ) -> None:
-    stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as first:
-        debate = await first.create(make_debate(2, 1))
-        await stage.gateway.wait_for("round/1/propose/*", 2)
-        await stage.has(debate, "step_succeeded", 1)
+        debate = await create_with_two_calls(stage, first)
         await first.intervene(debate, "pause", stop_calls=True)
         events = await stage.comes_to(debate, "PAUSED")
     cut = next(place for place, event in enumerate(events) if event.kind == "paused")
@@ -172,11 +175,8 @@ async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
 
 async def test_answers_that_came_just_before_a_pause_count_when_they_are_read(stage: Backstage) -> None:
     stage.gateway.stopped_usage, stage.gateway.keeps_stopped = (lambda _: STOPPED), True
-    stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1))
-        await stage.gateway.wait_for("round/1/propose/*", 2)
-        await stage.has(debate, "step_succeeded", 1)
+        debate = await create_with_two_calls(stage, replica)
         await replica.intervene(debate, "pause", stop_calls=True)
         events = await stage.comes_to(debate, "PAUSED")
     (paused,) = [event.payload for event in events if isinstance(event.payload, Paused)]
@@ -187,11 +187,8 @@ async def test_answers_that_came_just_before_a_pause_count_when_they_are_read(st
 @pytest.mark.parametrize("keeps_answers", [False, True])
 async def test_calls_that_a_cancel_stopped_count(stage: Backstage, keeps_answers: bool) -> None:
     stage.gateway.stopped_usage, stage.gateway.keeps_stopped = (lambda _: STOPPED), keeps_answers
-    stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1))
-        await stage.gateway.wait_for("round/1/propose/*", 2)
-        await stage.has(debate, "step_succeeded", 1)
+        debate = await create_with_two_calls(stage, replica)
         await replica.intervene(debate, "cancel")
         events = await stage.comes_to(debate, "CANCELLED")
     assert fold(events).usage == Usage(input_tokens=70, output_tokens=18, cost_micros=25, requests=3)
@@ -200,11 +197,8 @@ async def test_calls_that_a_cancel_stopped_count(stage: Backstage, keeps_answers
 async def test_where_nobody_knows_what_a_stopped_call_used_nobody_knows_what_the_debate_cost(
     stage: Backstage,
 ) -> None:
-    stage.gateway.hold("round/1/propose/*")
     async with stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1))
-        await stage.gateway.wait_for("round/1/propose/*", 2)
-        await stage.has(debate, "step_succeeded", 1)
+        debate = await create_with_two_calls(stage, replica)
         await replica.intervene(debate, "cancel")
         usage = fold(await stage.comes_to(debate, "CANCELLED")).usage
     assert not usage.HasField("cost_micros")
