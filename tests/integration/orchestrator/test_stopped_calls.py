@@ -153,7 +153,32 @@ async def test_a_call_that_is_stopped_again_before_it_was_made_again_counts_once
         stage.gateway.hold("*")
         await replica.intervene(debate, "pause", stop_calls=True)
         assert fold(await stage.comes_to(debate, "PAUSED")).usage == once
+        await replica.intervene(debate, "cancel")
+        assert fold(await stage.comes_to(debate, "CANCELLED")).usage == once
     assert once.requests == 1 + 2
+
+
+async def test_a_call_that_a_pause_stopped_counts_once_if_its_step_is_late_after_the_resume(
+    stage: Backstage, replica: Replica, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.orchestrator.engine.limiter._CALL_END_SECONDS", 60.0)
+    stage.gateway.stopped_usage, stage.gateway.deaf = (lambda _: STOPPED), True
+    stage.gateway.hold(LATE)
+    debate = await replica.create(make_debate(2, 1))
+    await stage.has(debate, "step_succeeded", 1 + 2 + 1 + 1 + 1)  # requirements first
+    clock.advance(300)
+    await stage.has(debate, "limit_reached")  # and the failure waits until the call has ended
+    await replica.intervene(debate, "pause", stop_calls=True)
+    (paused,) = [
+        event.payload for event in await stage.comes_to(debate, "PAUSED") if isinstance(event.payload, Paused)
+    ]
+    assert [each.step for each in paused.stopped] == [LATE]
+    await replica.intervene(debate, "resume")
+    events = await stage.comes_to(debate, "COMPLETED")
+    assert outcomes(events)[LATE, 1] == "failed: ROUND_TIMEOUT"
+    payloads = [event.payload for event in events]
+    answered = sum(isinstance(each, StepSucceeded) and each.HasField("reply") for each in payloads)
+    assert fold(events).usage.requests == answered + 1
 
 
 async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(

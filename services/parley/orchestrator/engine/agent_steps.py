@@ -15,6 +15,8 @@ from parley.orchestrator.engine.steps import (
     StepRequest,
     complete_reply,
 )
+from parley.orchestrator.engine.stopped_calls import stop_call
+from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.errors import StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, size_of_prompt
 from parley.orchestrator.peers.agents import Agents, Call, generate_request
@@ -66,12 +68,11 @@ async def _estimate(task: Task, agent: Agent) -> Estimate:
 class AgentCaller:
     """Makes the calls of the steps of one debate that ask agents."""
 
-    def __init__(self, agents: Agents, clock: Clock, tenant: str, debate: str) -> None:
+    def __init__(self, agents: Agents, clock: Clock, journal: Journal) -> None:
         """Call through `agents`."""
         self._agents = agents
         self._clock = clock
-        self._tenant = tenant
-        self._debate = debate
+        self._journal = journal
         self._held: set[Call] = set()
         self._to_forget: set[Call] = set()
         self._wake = asyncio.Event()
@@ -84,7 +85,7 @@ class AgentCaller:
         """Return the agent's reply within so many seconds. Raise StepError and ServiceUnavailableError as `Agents.generate`."""
         size = size_of_prompt(task.prompt)
         with open_span(_tracer, f"invoke_agent {agent.id}") as span:
-            span.set_attributes(_span_attributes(agent, self._debate, step.key))
+            span.set_attributes(_span_attributes(agent, self._journal.debate, step.key))
             try:
                 make_request = partial(
                     generate_request, agent, task, step.shape, seconds, attempt.bound, attempt.read_bound
@@ -132,12 +133,12 @@ class AgentCaller:
                 self._forgotten.update(left)
 
     async def stop(self, key: str, attempt: int) -> Usage:
-        """Stop the call of a step's attempt, and return what it used."""
-        stopped = await self._agents.cancel(self._call_id(key, attempt))
+        """Stop the call of a step's attempt, and return what it used that is not counted yet."""
+        stopped = await stop_call(self._journal, self._agents, key, attempt)
         return stopped.usage or Usage()
 
     def _call_id(self, key: str, attempt: int) -> Call:
-        return Call(self._tenant, self._debate, key, attempt)
+        return Call(self._journal.tenant, self._journal.debate, key, attempt)
 
 
 def _span_attributes(agent: Agent, debate: str, key: str) -> dict[str, str]:

@@ -110,7 +110,7 @@ class Debate:
         self._journal = journal
         self._recorded = journal.recorded
         self.kept_steps = KeptSteps(journal.recorded)
-        self._caller = AgentCaller(agents, clock, journal.tenant, journal.debate)
+        self._caller = AgentCaller(agents, clock, journal)
         self._digests = PromptDigests()
         self._clock = clock
         self._used: set[str] = set()

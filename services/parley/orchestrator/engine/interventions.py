@@ -19,10 +19,11 @@ from parley.orchestrator.engine.inbox import (
     Inbox,
     InboxEntry,
 )
+from parley.orchestrator.engine.stopped_calls import stop_calls
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.journal import Journal
-from parley.orchestrator.peers.agents import Agents, Call
-from parley.v1.event_pb2 import CheckpointClosed, Concluded, Event, Resumed, StoppedCall
+from parley.orchestrator.peers.agents import Agents
+from parley.v1.event_pb2 import CheckpointClosed, Concluded, Event, Resumed
 
 MAX_GUIDANCE_BYTES: Final = 32 * 1024
 """Of all guidance in a debate: every later prompt holds it, next to the work of the agents."""
@@ -30,28 +31,6 @@ MAX_GUIDANCE_BYTES: Final = 32 * 1024
 
 class _NoCallsInFlight(Struct, frozen=True):
     """The last call that was in flight has ended."""
-
-
-async def stop_calls(journal: Journal, agents: Agents, *, for_good: bool = False) -> list[StoppedCall]:
-    """Stop all calls of a debate that have started and have no outcome. Return those whose usage counts, by step.
-
-    `for_good`: they are not made again. Else the usage of those that were just answered counts once their answers are read.
-    """
-    recorded = journal.recorded
-    unfinished = sorted(
-        (step, attempt)
-        for step, attempt in recorded.steps_without_outcome()
-        if recorded.started[step, attempt].work.agent_id
-    )
-    calls = [Call(journal.tenant, journal.debate, step, attempt) for step, attempt in unfinished]
-    async with asyncio.TaskGroup() as tasks:
-        stopping = [tasks.create_task(agents.cancel(each)) for each in calls]
-    results = [(call, task.result()) for call, task in zip(calls, stopping, strict=True)]
-    return [
-        StoppedCall(step=call.step, attempt=call.attempt, run=each.run, usage=each.usage)
-        for call, each in results
-        if each.counts and each.run not in recorded.stopped_runs and (for_good or not each.is_answered)
-    ]
 
 
 class InterventionHandler:

@@ -15,9 +15,10 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution, FollowUp, leaf_exceptions, run_follow_up
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
-from parley.orchestrator.engine.interventions import InterventionHandler, stop_calls
+from parley.orchestrator.engine.interventions import InterventionHandler
 from parley.orchestrator.engine.running_code import name_running_code
 from parley.orchestrator.engine.status_writer import StatusWriter, final_status
+from parley.orchestrator.engine.stopped_calls import stop_calls
 from parley.orchestrator.log.debate_record import (
     CANCELLED,
     COMPLETED,
