@@ -1,7 +1,9 @@
 """Deleting, exporting, backing up and restoring by the command, on this machine."""
 
 import json
+import sqlite3
 import zipfile
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,6 +27,8 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
         ended = run(tmp_path, models, "debate", question, "--agents", "architect,security", "--rounds", "1")
         assert ended.code == 0, ended.err
     first, second = listed(tmp_path, models)
+    (database,) = tmp_path.rglob("parley.db")
+    assert has_compressed_records(database)
 
     ended = run(tmp_path, models, "backup", "kept")
     assert (ended.code, "parley.db" in ended.out) == (0, True)
@@ -53,6 +57,15 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     restored = run(other, models, "restore", str(tmp_path / "kept"))
     assert restored.code == 0, restored.err
     assert listed(other, models) == [first, second]
+    ended = run(other, models, "export", first, "-o", "again.zip")
+    assert ended.code == 0, ended.err
+    check_export(other / "again.zip", {first: "One process or several?"})
+
+
+def has_compressed_records(database: Path) -> bool:
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT entries FROM orchestrator_log").fetchall()
+    return any(entries.startswith(b"\x28\xb5\x2f\xfd") for (entries,) in found)
 
 
 def check_export(file: Path, questions: dict[str, str]) -> None:

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,24 @@ async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
     assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
         3
     ] * 3
+
+
+async def test_compressed_records_come_back_and_an_older_version_refuses_the_backup_as_it_refuses_the_data(
+    tmp_path: Path, folder: Path
+) -> None:
+    large = Record(1, "a", (b"an argument, made again and again; " * 200,))
+    async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
+        await store.log.append("debate", large)
+    back_up(folder, tmp_path / "backup", DATABASE)
+    restored = tmp_path / "restored"
+    restore(tmp_path / "backup", restored, DATABASE)
+    for each in (folder, tmp_path / "backup", restored):
+        with closing(sqlite3.connect(each / DATABASE)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+            ((blob,),) = connection.execute("SELECT entries FROM orchestrator_log")
+            assert len(blob) < 1000
+    async with open_store(f"sqlite:///{restored}", "orchestrator") as store:
+        assert await store.log.read("debate") == [large]
 
 
 async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) -> None:

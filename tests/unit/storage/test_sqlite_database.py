@@ -284,7 +284,7 @@ async def test_nothing_half_made_is_left_under_the_files_name(
         raise sqlite3.OperationalError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(sqlite_database, "_migrate", full)
+        broken.setattr(sqlite_database, "_mark_ours", full)
         with pytest.raises(StorageError):
             async with open_database(path):
                 pass
@@ -299,7 +299,7 @@ async def test_an_open_file_of_this_version_is_not_written_to(
     async with open_database(path):
         pass
     content = path.read_bytes()
-    monkeypatch.setattr(sqlite_database, "_migrate", None)
+    monkeypatch.setattr(sqlite_database, "_mark_ours", None)
     async with open_database(path):
         pass
     assert path.read_bytes() == content

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from parley.storage.ports import Record, StorageError, StoreDamagedError
-from parley.storage.sqlite.database import open_database
+from parley.storage.ports import AppendConflictError, Record, StoreDamagedError
+from parley.storage.sqlite.database import mark_compressed, open_database
 from parley.storage.sqlite.log import SqliteLog, pack, unpack
 
 TEXT = b"an argument of some length, made again and again; " * 40
@@ -81,21 +81,40 @@ async def test_a_damaged_record_is_named_and_hides_no_other(tmp_path: Path) -> N
         assert await log.read("deb-1", after=1) == [Record(2, "2", (TEXT,))]
 
 
-async def test_a_file_of_version_1_is_read_and_appended_to_and_no_older_version_opens_it_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return found
+
+
+async def test_an_older_version_opens_a_file_until_a_record_in_it_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "some.db"
-    with monkeypatch.context() as older:
-        older.setattr("parley.storage.sqlite.database._VERSION", 1)
-        async with open_database(path) as database:
-            await SqliteLog(database, "some").prepare()
-    with change(path) as connection:
-        connection.execute("INSERT INTO some_log VALUES ('deb-1', 1, 2, 'a', ?)", (frame(TEXT, b"old"),))
     async with open_database(path) as database:
         log = SqliteLog(database, "some")
-        await log.append("deb-1", Record(3, "b", (TEXT,)))
-        assert await log.read("deb-1") == [Record(1, "a", (TEXT, b"old")), Record(3, "b", (TEXT,))]
-    monkeypatch.setattr("parley.storage.sqlite.database._VERSION", 1)
-    with pytest.raises(StorageError, match=r"some\.db was written by a newer Parley; upgrade, or choose"):
-        async with open_database(path):
-            pass
+        await log.prepare()
+        with change(path) as connection:  # as that version writes a large one
+            connection.execute("INSERT INTO some_log VALUES ('deb-1', 1, 2, 'a', ?)", (frame(TEXT, b"old"),))
+        await log.append("deb-1", Record(3, "b", (NOISE, b"small")))
+        with pytest.raises(AppendConflictError):
+            await log.append("deb-1", Record(3, "c", (TEXT,)))
+        assert version(path) == 1
+        await log.append("deb-1", Record(5, "d", (TEXT,)))
+        assert version(path) == 2
+        assert [each.entries for each in await log.read("deb-1")] == [
+            (TEXT, b"old"),
+            (NOISE, b"small"),
+            (TEXT,),
+        ]
+
+
+async def test_a_write_that_is_undone_leaves_the_version_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+
+    def fail(connection: sqlite3.Connection) -> None:
+        mark_compressed(connection)
+        raise KeyError("half way")
+
+    async with open_database(path) as database:
+        with pytest.raises(KeyError):
+            await database.write(fail)
+        assert version(path) == 1

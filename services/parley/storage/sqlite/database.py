@@ -36,7 +36,8 @@ _LOCK_WAIT = 5.0  # seconds to wait for a writer in another process
 _LOCK_PAUSE = 0.01  # seconds between two attempts, if SQLite itself does not wait
 _MAX_GROUP = 1000  # no more is taken from the queue once a transaction has as many writes
 _ERASE_SECONDS = 2.0  # from a deletion to the erasure of all that was deleted meanwhile
-_VERSION = 2  # a file of 1 has no compressed records; nothing else differs
+_PLAIN = 1  # the version of a file without compressed records, which an earlier Parley opens
+_COMPRESSED = 2
 _UNAVAILABLE = {
     sqlite3.SQLITE_BUSY: "{path} is locked by another process; try again when it has finished",
     sqlite3.SQLITE_LOCKED: "{path} is locked by another process; try again when it has finished",
@@ -213,6 +214,12 @@ async def open_database(path: Path, *, reading: bool = False) -> AsyncGenerator[
         await asyncio.shield(database.close())
 
 
+def mark_compressed(connection: Connection) -> None:
+    """Let a Parley that knows no compressed records refuse the file, from the commit of this write on."""
+    if _query_number(connection, "PRAGMA user_version") < _COMPRESSED:
+        connection.execute(f"PRAGMA user_version = {_COMPRESSED}")
+
+
 def to_storage_error(error: sqlite3.Error, path: Path) -> StorageError:
     """Return the error for a caller of what SQLite reported."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
@@ -323,8 +330,8 @@ def _set_up(connection: Connection) -> None:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     # Else nothing is written: the disk may be full.
-    if _query_number(connection, "PRAGMA user_version") < _VERSION:
-        _migrate(connection)
+    if _query_number(connection, "PRAGMA user_version") < _PLAIN:
+        _mark_ours(connection)
 
 
 def _connect(path: Path) -> Connection:
@@ -372,10 +379,10 @@ def _is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
 
 
-def _migrate(connection: Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")  # only one of several processes migrates
+def _mark_ours(connection: Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")  # only one of several processes does
     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute(f"PRAGMA user_version = {_PLAIN}")
     connection.execute("COMMIT")
 
 
@@ -388,7 +395,7 @@ def _require_ours(connection: Connection, path: Path) -> None:
     connection.execute("COMMIT")
     if owner != _APPLICATION_ID and (owner or version or tables):
         raise StorageError(f"{path} belongs to another program; choose another folder in PARLEY_STORE")
-    if version > _VERSION:
+    if version > _COMPRESSED:
         raise StorageError(
             f"{path} was written by a newer Parley; upgrade, or choose another folder in PARLEY_STORE"
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreDamagedError
-from parley.storage.sqlite.database import SqliteDatabase
+from parley.storage.sqlite.database import SqliteDatabase, mark_compressed
 from parley.storage.tails import PAGE, Tails
 
 if TYPE_CHECKING:
@@ -130,12 +130,15 @@ def _to_record(log: str, first: int, append_id: str, blob: bytes) -> Record:
 
 def _append(connection: Connection, table: str, log: str, record: Record) -> None:
     """Append inside a write transaction, in which earlier reads still hold at the write."""
+    blob = pack(record.entries)
     end = f"coalesce((SELECT last FROM {table} WHERE log = ? ORDER BY first DESC LIMIT 1), 0)"
     inserted = connection.execute(
         f"INSERT INTO {table} (log, first, last, append_id, entries) SELECT ?, ?, ?, ?, ? WHERE {end} = ?",
-        (log, record.first, record.last, record.append_id, pack(record.entries), log, record.first - 1),
+        (log, record.first, record.last, record.append_id, blob, log, record.first - 1),
     )
     if inserted.rowcount:
+        if blob.startswith(_ZSTD_MARK):
+            mark_compressed(connection)
         return
     (last,) = connection.execute(f"SELECT {end}", (log,)).fetchone()
     if record.first > last:
