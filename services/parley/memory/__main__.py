@@ -91,6 +91,7 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         positions = Positions(store.documents, meanings, StandReader(convergence), clock)
         moments = Moments(store.documents)
         outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
+        stack.push_async_callback(outbox.close)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
         memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)

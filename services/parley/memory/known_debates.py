@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
-from parley.memory.debate import DEBATES, KIND, document_key, is_forgetting, read_debate
+from parley.memory.debate import DEBATES, KIND, RECORDING, document_key, is_forgetting, read_debate
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
@@ -35,7 +35,7 @@ class KnownDebates:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
         now = self._clock.monotonic()
         kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
-        there = await self._find_finished(kept.keys())
+        there = await self._find_there(kept.keys())
         read = await self._read([key for key in keys if key not in there])
         for key, debate in read.items():
             if debate.ByteSize() <= _MAX_BYTES:
@@ -44,13 +44,15 @@ class KnownDebates:
             self.remove(key)
         return {key: kept[key] for key in there} | read
 
-    async def _find_finished(self, keys: Collection[str]) -> set[str]:
-        """Return those of the keys under which a debate is stored that has no mark: nearly all, found without the documents."""
-        if not keys:
-            return set()
-        where: Where = {"key": OneOf(tuple(keys)), "unfinished": None}
-        found = await self._documents.find(DEBATES, where, limit=len(keys), fields=("key",))
-        return {each.key for each in found}
+    async def _find_there(self, keys: Collection[str]) -> set[str]:
+        """Return those of the keys under which a debate is stored that is not being forgotten, without a look into the documents."""
+        there = set[str]()
+        for mark in (None, RECORDING):  # one after the other: nearly all have none, and an index has each
+            if left := tuple(key for key in keys if key not in there):
+                where: Where = {"key": OneOf(left), "unfinished": mark}
+                found = await self._documents.find(DEBATES, where, limit=len(left), fields=("key",))
+                there |= {each.key for each in found}
+        return there
 
     async def _read(self, keys: Iterable[str]) -> dict[str, PastDebate]:
         return read_by_key(await find_by_keys(self._documents, DEBATES, keys), read_debate)

@@ -2,6 +2,11 @@
 
 Whatever stops in between is finished by the same call again, or by any replica in the background. So a record has all of its
 effects or, once it is forgotten, none.
+
+Two orders matter. The record is durable before its effects begin, so that whoever comes later knows of them. And after its effects
+the process looks for a tombstone, which whoever forgets a debate writes first: one of both sees what the other wrote. Nobody waits
+for the end of the mark: it ends at the next look, for all records since the last one together. Until then a killed process only
+leaves effects to be applied once more.
 """
 
 import asyncio
@@ -49,23 +54,31 @@ class Outbox:
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
         self._approvals = Approvals(documents)
+        self._applied = set[str]()
 
     async def finish(self, document: Document, record: RecordDebateRequest | None = None) -> None:
         """Apply the effects of a record; if it is to be forgotten, remove them and delete it. Safe to repeat.
 
-        `record` is what the document holds; None: it is read. Raise StorageError or ParleyError if an effect cannot be done now.
+        `record` is what the document holds, if it was just recorded; None: it is read. Raise StorageError or ParleyError if an effect cannot be done now.
         """
-        if is_forgetting(document) or await self._is_forgotten_before(document):
+        if is_forgetting(document):
             await self._forget(document)
-        else:
+        elif document.key not in self._applied and (record or not await self._forget_if_forgotten(document)):
             await self._apply(document, record)
 
-    async def _is_forgotten_before(self, document: Document) -> bool:
-        """Return whether a record came after it was forgotten, or is gone since; it is marked if it is there."""
-        if not await self._tombstones.has(document.key):
-            return False
-        await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
-        return True
+    async def close(self) -> None:
+        """End the marks that are left. If the store fails, the effects are applied once more by the next process."""
+        with suppress(StorageError):
+            await self._end_applied()
+
+    async def _end_applied(self) -> None:
+        """End the marks of the records whose effects this process has applied."""
+        applied = list(self._applied)
+        await write_together(*map(self._end, applied))
+        self._applied.difference_update(applied)
+
+    async def _end(self, key: str) -> None:
+        await self._documents.update(DEBATES, key, {"unfinished": None}, {"unfinished": RECORDING})
 
     async def run(self) -> None:
         """Finish what is outstanding: at once what was left, later what is still outstanding at a second look."""
@@ -86,6 +99,7 @@ class Outbox:
         """Finish the outstanding records of these keys, or all. Return what was outstanding, and the last error."""
         seen, failed = set[str](), None
         try:
+            await self._end_applied()
             async for document in self._scan_unfinished():
                 seen.add(document.key)
                 if due is None or document.key in due:  # a call may be working on the others
@@ -123,24 +137,23 @@ class Outbox:
                 await write_together(*(effect.apply(tenant, each) for effect in self._effects))
             except (Exception, asyncio.CancelledError):
                 with suppress(StorageError, ParleyError):  # what came first is raised
-                    await self._follow_change(document)
+                    await self._forget_if_forgotten(document)
                 raise
-            if not await self._documents.update(
-                DEBATES, document.key, {"unfinished": None}, {"unfinished": RECORDING}
-            ):
-                await self._follow_change(document)
+            if not await self._forget_if_forgotten(document):
+                self._applied.add(document.key)
 
-    async def _follow_change(self, applied: Document) -> None:
-        """Do what another replica did to a record while this one applied its effects, in case these came last."""
-        current = await self._documents.get(DEBATES, applied.key)
-        if current is None:
-            await self._remove_effects(applied)
-        elif is_forgetting(current):
-            await self._forget(current)
+    async def _forget_if_forgotten(self, document: Document) -> bool:
+        """Delete a record of a debate that is forgotten meanwhile, and its effects; return whether it is."""
+        if not await self._tombstones.has(document.key):
+            return False
+        await self._documents.update(DEBATES, document.key, {"unfinished": FORGETTING})
+        await self._forget(document)
+        return True
 
     async def _forget(self, document: Document) -> None:
         await self._remove_effects(document)
         await self._documents.delete(DEBATES, document.key, {"unfinished": FORGETTING})
+        self._applied.discard(document.key)
 
     async def _remove_effects(self, document: Document) -> None:
         readable = list(skip_unreadable([document], from_document, KIND, document_key))

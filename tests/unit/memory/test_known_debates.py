@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from parley.memory.debate import DEBATES, FORGETTING, storage_key, to_fields
+from parley.memory.debate import DEBATES, FORGETTING, RECORDING, storage_key, to_fields
 from parley.memory.embedding import Embedding
 from parley.memory.known_debates import KnownDebates
 from parley.memory.stored_vectors import to_vector
@@ -60,6 +60,12 @@ async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: Kept) -> 
     assert await kept.read_now() == KEYS[1:]
     kept.clock.advance(3600)
     assert await kept.read_now() == KEYS
+
+
+async def test_a_debate_whose_mark_has_not_ended_is_not_read_again(kept: Kept) -> None:
+    await kept.read_now()
+    await kept.documents.update(DEBATES, KEYS[0], {"unfinished": RECORDING})
+    assert await kept.read_now() == KEYS[1:]
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ from parley.storage.ports import (
     Vectors,
 )
 from parley.v1.memory_pb2 import RecordDebateRequest
+from tests.support.commits import count_commits
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, StoppingVectors, Writes
 from tests.unit.memory.test_index import record
 
@@ -91,17 +93,15 @@ class Process:
     ledger: Ledger
     clock: Clock = field(default_factory=SystemClock)
 
-    def __post_init__(self) -> None:
-        index = DebateIndex(self.documents, self.vectors, OneMeaning())
-        object.__setattr__(self, "index", index)
-
-    index: DebateIndex = field(init=False)
+    @cached_property
+    def index(self) -> DebateIndex:
+        return DebateIndex(self.documents, self.vectors, OneMeaning())
 
     @property
     def tiers(self) -> Tiers:
         return Tiers(self.documents, self.clock)
 
-    @property
+    @cached_property
     def outbox(self) -> Outbox:
         return Outbox(
             self.documents,
@@ -122,6 +122,11 @@ class Process:
             self.clock,
         )
 
+    async def record_to_the_end(self, record: RecordDebateRequest) -> None:
+        """Record a debate, and end."""
+        await self.memories.record("acme", record)
+        await self.outbox.close()
+
     async def recalled(self, tenant: str = "acme") -> list[str]:
         found = self.memories.recall(tenant, "later", domain="", excluded=(), limit=100, floor=0.1)
         return [each.debate_id async for each in found]
@@ -133,7 +138,8 @@ class Process:
         return sum(map(len, marked))
 
     async def is_whole(self, expected: Sequence[str], tenant: str = "acme") -> None:
-        """Check that exactly these debates are there, with each effect once."""
+        """End what this process has applied, and check that exactly these debates are there, with each effect once."""
+        await self.outbox.close()
         found = await self.documents.find(DEBATES, {})
         assert [each.key for each in found] == [storage_key(tenant, each) for each in expected]
         assert await self.unfinished() == 0
@@ -210,7 +216,7 @@ async def test_a_record_is_whole_wherever_its_process_stops(
     async with opened(tmp_path) as process:
         writes = Writes(write, lost)
         with pytest.raises(StoppedError):
-            await process.stopping(writes).memories.record("acme", record("deb-1"))
+            await process.stopping(writes).record_to_the_end(record("deb-1"))
         made = len(writes.made)
         assert made == write + (not lost)
         # The effects in between are applied together, so their writes come in any order.
@@ -228,9 +234,49 @@ async def test_a_record_is_whole_wherever_its_process_stops(
 async def test_the_same_call_again_makes_a_record_whole_without_the_job(tmp_path: Path, write: int) -> None:
     async with opened(tmp_path) as process:
         with pytest.raises(StoppedError):
-            await process.stopping(Writes(write)).memories.record("acme", record("deb-1"))
+            await process.stopping(Writes(write)).record_to_the_end(record("deb-1"))
         await process.memories.record("acme", record("deb-1"))
         await process.is_whole(["deb-1"])
+
+
+async def test_who_records_debates_does_not_wait_for_the_end_of_their_marks_which_is_one_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as process:
+        for debate in ("deb-1", "deb-2", "deb-3"):
+            await process.memories.record("acme", record(debate))
+        assert await process.unfinished() == 3
+        assert sorted(await process.recalled()) == ["deb-1", "deb-2", "deb-3"], "nor does a recall"
+        process.ledger.asked.clear()
+        commits = count_commits(monkeypatch)
+        await finish_in_background(process)
+        assert commits == [3]
+        assert not process.ledger.asked.is_set(), "no effect is applied once more"
+
+
+async def test_the_same_call_again_before_the_mark_ends_applies_no_effect_again(tmp_path: Path) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+        process.ledger.asked.clear()
+        assert await process.memories.record("acme", record("deb-1"))
+        assert not process.ledger.asked.is_set()
+
+
+async def test_a_process_that_ends_while_the_store_is_away_leaves_its_marks_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path) as process:
+        await process.memories.record("acme", record("deb-1"))
+
+        async def fail(*_: object) -> None:
+            raise StoreUnavailableError("away")
+
+        with monkeypatch.context() as away:
+            away.setattr(process.documents, "update", fail)
+            await process.outbox.close()
+        other = Process(process.documents, process.vectors, process.ledger)
+        await finish_in_background(other)
+        await other.is_whole(["deb-1"])
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["the-same-call-again", "the-job-alone"])
