@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 from grpc.aio import ServicerContext
 
 from parley.gateway.calls.registry import CallRegistry
-from parley.gateway.calls.store import Digest, call_key
-from parley.gateway.calls.stream import CallFailed, RunningCall
+from parley.gateway.calls.store import call_key
+from parley.gateway.calls.stream import CallFailed, Digest, RunningCall
 from parley.gateway.plan import Roster
 from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.prompt.structured_answers import is_known_shape

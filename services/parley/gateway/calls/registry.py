@@ -10,8 +10,8 @@ from contextlib import aclosing
 from typing import Final
 
 from parley.gateway.calls.runs import Answerer, StoredRuns, complete_call, id_reuse_error
-from parley.gateway.calls.store import CallState, CallStore, Digest, failure_fields
-from parley.gateway.calls.stream import RunningCall
+from parley.gateway.calls.store import CallState, CallStore, failure_fields
+from parley.gateway.calls.stream import Digest, RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.runtime.logs import get_logger
 from parley.storage.ports import StorageError

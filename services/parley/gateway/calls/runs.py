@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 
 from grpc import StatusCode
 
-from parley.gateway.calls.store import CallState, CallStore, Digest, StoredCall, answer_fields, failure_fields
-from parley.gateway.calls.stream import CallFailed, RunningCall
+from parley.gateway.calls.store import CallState, CallStore, StoredCall, answer_fields, failure_fields
+from parley.gateway.calls.stream import CallFailed, Digest, RunningCall
 from parley.gateway.failures import CALL_CANCELLED, Failure
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock

@@ -10,7 +10,7 @@ lease counts by its own clock.
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from itertools import count
@@ -19,15 +19,13 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 from msgspec import Struct
 
+from parley.gateway.calls.stream import Digest
 from parley.gateway.failures import FAILURE_KINDS, SERVER_ERROR, Failure
 from parley.runtime.clock import Clock
 from parley.runtime.clock_watch import ClockWatch
 from parley.storage.ports import Below, Collection, Documents, DuplicateError, Fields, Index, Order
 from parley.v1.agent_pb2 import Usage
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
-
-Digest = Callable[[], str]
-"""Makes a short text of what a call asks, once: nearly no call of a debate is compared or written down."""
 
 
 def call_key(call_id: CallId) -> str:

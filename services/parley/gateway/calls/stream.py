@@ -18,6 +18,10 @@ _GATHER_SECONDS: Final = 0.025
 _LATE: Final = "no answer within the time of this caller; the call may go on"
 
 
+Digest = Callable[[], str]
+"""Makes a short text of what a call asks, once: nearly no call of a debate is compared or written down."""
+
+
 class CallFailed(Exception):  # noqa: N818 (an outcome, not an error of this program)
     """There is no answer; with what was used nevertheless."""
 
@@ -30,8 +34,8 @@ class CallFailed(Exception):  # noqa: N818 (an outcome, not an error of this pro
 class RunningCall(Struct, eq=False):
     """A call in a task of its own, so that it does not depend on the speed of those that listen."""
 
+    digest: Digest
     meter: UsageMeter = field(default_factory=UsageMeter)
-    digest: Callable[[], str] = lambda: ""
     listeners: int = 0
     others: int = 0
     """How many of the listeners do not record the answer themselves."""

@@ -37,7 +37,7 @@ class Telling:
     """A call that goes as the test says, and what its one listener has heard, with the time of each event."""
 
     loop: ManualLoop
-    call: RunningCall = field(default_factory=RunningCall)
+    call: RunningCall = field(default_factory=lambda: RunningCall(lambda: "asked"))
     heard: list[tuple[float, GenerateResponse]] = field(default_factory=list)
     failure: Exception | None = None
     _outcome: asyncio.Future[GenerateCompleted] = field(
