@@ -9,8 +9,6 @@ from parley.storage.ports import Above, Below, Collection, Fields, HasAll, Index
 
 _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000
-SEALING_ROOM = 1_000_000
-"""Bytes by which encryption may lengthen a record on its way to a store."""
 _Place: TypeAlias = "str | tuple[_Place, str | int]"
 """A field, or a place in it: a name or a position, and what is around. It becomes text only in a message."""
 
@@ -101,13 +99,13 @@ def check_vector(vector: Sequence[float], what: str) -> None:
         raise ValueError(f"the vector of {what} holds a number that is not finite")
 
 
-def check_append(log: str, record: Record, *, room: int = 0) -> None:
-    """Raise ValueError unless the record can be stored; it may have `room` bytes more than a caller may store."""
+def check_append(log: str, record: Record) -> None:
+    """Raise ValueError unless the record can be stored. It is checked once, before it is sealed, which makes it longer."""
     check_key(log)
     _check_text(record.append_id, "append_id")
     if not all(isinstance(entry, bytes) for entry in record.entries):
         raise ValueError(f"the record at {record.first} of log {log} holds an entry that is not bytes")
-    check_size(sum(map(len, record.entries)) - room, f"the record at {record.first} of log {log}")
+    check_size(sum(map(len, record.entries)), f"the record at {record.first} of log {log}")
 
 
 def check_size(size: int, what: str) -> None:

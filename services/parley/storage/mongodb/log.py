@@ -16,7 +16,6 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
-from parley.storage.checks import SEALING_ROOM, check_append
 from parley.storage.mongodb.database import LOG, Database, insert_once, map_errors
 from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreUnavailableError
 from parley.storage.tails import PAGE, Tails
@@ -44,7 +43,6 @@ class MongodbLog:
 
     async def append(self, log: str, record: Record) -> None:
         """See `Log.append`. An append whose outcome is unknown is sent again, unchanged, a few times."""
-        check_append(log, record, room=SEALING_ROOM)
         await retry(
             lambda: self._append(log, record),
             on=StoreUnavailableError,
