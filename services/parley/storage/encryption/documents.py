@@ -139,8 +139,7 @@ class EncryptedDocuments:
         check_document(collection, key, {name: fields[name] for name in private})
         data_key = await self._get_key(collection, key)
         sealed = {
-            name: data_key.seal(to_json(fields[name]).encode(), _place(collection, key, name))
-            for name in private
+            name: data_key.seal(to_json(fields[name]), _place(collection, key, name)) for name in private
         }
         return {**fields, **{name: _to_value(each) for name, each in sealed.items()}}
 

@@ -208,7 +208,8 @@ def _update(
         " RETURNING length(CAST(body AS BLOB))"
     )
     try:
-        sizes = connection.execute(statement, [*map(to_json, changes.values()), key, *values]).fetchall()
+        written = [to_json(each).decode() for each in changes.values()]
+        sizes = connection.execute(statement, [*written, key, *values]).fetchall()
     except sqlite3.IntegrityError as error:
         raise _duplicate(collection, key) from error
     for (size,) in sizes:
@@ -350,5 +351,5 @@ def _extract(field: str) -> str:
 
 def _json(fields: Fields) -> str:
     body = to_json(fields)
-    check_size(len(body.encode()), "a document")
-    return body
+    check_size(len(body), "a document")
+    return body.decode()
