@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from parley.orchestrator.engine.owner import DebateOwner
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
@@ -20,7 +21,7 @@ from parley.storage.ports import (
     StoreUnavailableError,
 )
 from parley.storage.sqlite.documents import SqliteDocuments
-from parley.v1.event_pb2 import DebateFailed
+from parley.v1.event_pb2 import DebateFailed, Event
 from tests.support.debate_logs import check_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Backstage, make_debate, until
@@ -235,6 +236,64 @@ async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_recor
         await asyncio.wait_for(reached.wait(), WITHIN)
         await one.runner.drain()
         await stage.comes_to(debate, status)
+
+
+def hold_failure(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the first append that records a failed debate. Return the events that are set then, and that let it be written."""
+    write, reached, released = stage.store.log.append, asyncio.Event(), asyncio.Event()
+
+    async def hold_first(log: str, record: Record) -> None:
+        if not reached.is_set() and any(
+            Event.FromString(each).HasField("debate_failed") for each in record.entries
+        ):
+            reached.set()
+            await released.wait()
+        await write(log, record)
+
+    monkeypatch.setattr(stage.store.log, "append", hold_first)
+    return reached, released
+
+
+async def test_a_replica_that_drains_writes_what_it_has_recorded_before_it_says_so_in_the_record(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, _ = hold_failure(stage, monkeypatch)
+    stage.gateway.fail("round/1/propose/*")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        await one.runner.drain()
+        assert (await stage.record(debate)).status == FAILED
+        assert "debate_failed" in await stage.kinds(debate)
+
+
+async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, released = hold_failure(stage, monkeypatch)
+    execute, write, stopped, logs = DebateOwner._execute, DebateIndex.update_status, asyncio.Event(), []
+
+    async def note_end(owner: DebateOwner) -> None:
+        await execute(owner)
+        stopped.set()
+
+    async def note_log(*args: Any, **fields: Any) -> bool:
+        if fields["status"] == FAILED:
+            logs.append(await stage.kinds(debate))
+        return await write(*args, **fields)
+
+    monkeypatch.setattr(DebateOwner, "_execute", note_end)
+    monkeypatch.setattr(DebateIndex, "update_status", note_log)
+    stage.gateway.fail("round/1/propose/*")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        ((owner, _),) = one.runner._owned.values()
+        owner.slot.revoked.set()
+        await asyncio.wait_for(stopped.wait(), WITHIN)
+        released.set()
+        await stage.comes_to(debate, FAILED)
+    assert ["debate_failed" in kinds for kinds in logs] == [True]
 
 
 async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_say_that_it_is_paused(

@@ -1,7 +1,7 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final
@@ -114,13 +114,18 @@ class AgentCaller:
             self._to_forget.update(recorded)
             self._wake.set()
 
-    async def confirm_recorded(self) -> None:
-        """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled."""
+    async def confirm_recorded(self, write_outcomes: Callable[[], Awaitable[None]]) -> None:
+        """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled.
+
+        `write_outcomes` waits until they are durable.
+        """
         while True:
             await self._wake.wait()
             await self._clock.sleep(_GATHER_SECONDS)
             self._wake.clear()
-            await self._forget(self._to_forget)
+            recorded = self._to_forget.copy()
+            await write_outcomes()
+            await self._forget(recorded)
 
     async def forget_all(self, answered: Iterable[tuple[str, int]]) -> None:
         """Let the gateway forget all answers of the debate: these attempts at steps, and those that could not be read."""

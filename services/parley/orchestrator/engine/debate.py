@@ -245,19 +245,16 @@ class Debate:
         work: Work,
         request: Message,
         call: Callable[[], Awaitable[R]],
-        *,
-        is_report: bool = False,
     ) -> R | StepFailed:
         """Return a service's answer, or its failure. Either is recorded once under `key`.
 
-        `request` must contain all that is asked, since its digest identifies the step. With `is_report`, nothing depends
-        on the answer, and it is not waited until it is recorded.
+        `request` must contain all that is asked, since its digest identifies the step.
 
         Raises:
             ReplayError: as `ask`.
         """
         self._mark_used(key)
-        step = StepRequest(key, work, digest_of_step(request), scopes=get_scopes(), is_report=is_report)
+        step = StepRequest(key, work, digest_of_step(request), scopes=get_scopes())
 
         async def answer(_: StepAttempt) -> StepSucceeded:
             value = AnyMessage()
@@ -332,7 +329,7 @@ class Debate:
                 raise ValueError(f"agent {agent.id} already takes part")
             self._joining.add(agent.id)
             joined = ParticipantJoined(agent=agent, instructions=instructions)
-            await self._journal.append(create_event(key, joined))
+            self._journal.record(create_event(key, joined))
         return self._recorded.joined[key]
 
     async def run_timer(self, key: str, seconds: float) -> None:
@@ -347,12 +344,12 @@ class Debate:
         recorded = self._recorded
         if key not in recorded.timers:
             until = timestamp(self._clock.now() + timedelta(seconds=seconds))
-            await self._journal.append(create_event(key, TimerStarted(until=until)))
+            self._journal.record(create_event(key, TimerStarted(until=until)))
         if key not in recorded.fired_timers:
             left = (recorded.timers[key] - self._clock.now()).total_seconds()
             with self.slot.free_while_waiting():
                 await wait_or_timeout(self.limiter.ended, self._clock, left)
-            await self._journal.append(create_event(key, TimerFired()))
+            self._journal.record(create_event(key, TimerFired()))
 
     async def read_steering(self, key: str) -> Steering:
         """Return what the interventions so far ask for. A replay gets the same for this key.
@@ -364,7 +361,7 @@ class Debate:
             if self.ending:
                 await self.limiter.ended.wait()
             seen = SteeringRead(through=self._recorded.last_steering_sequence())
-            await self._journal.append(create_event(key, seen))
+            self._journal.record(create_event(key, seen))
         return self._recorded.steering(self._recorded.control_sequences[key])
 
     async def run_checkpoint(self, key: str, request: CheckpointRequest) -> CheckpointClosed:
@@ -377,7 +374,7 @@ class Debate:
 
     async def confirm_recorded(self) -> None:
         """Say to the gateway which answers are recorded, until cancelled: those that come within a moment, together."""
-        await self._caller.confirm_recorded()
+        await self._caller.confirm_recorded(self._journal.write_outcomes)
 
     async def forget_answers(self) -> None:
         """Let the gateway forget the answers of the debate: the log has them."""

@@ -86,6 +86,11 @@ class Limiter:
             budget.limits, lambda: journal.recorded.meter, budget.answer, budget.share
         )
 
+    @property
+    def is_calling(self) -> bool:
+        """Whether a call is in flight."""
+        return any(each.is_calling for each in self.in_flight.values())
+
     def use_task_group(self, tasks: asyncio.TaskGroup) -> None:
         """Record limits in this task group, since the step that reached a limit may be stopped meanwhile."""
         self._tasks = tasks
@@ -209,7 +214,7 @@ class Limiter:
     def _is_bound(self, attempt: StepAttempt) -> bool:
         """Return whether limits apply to a step."""
         request = attempt.request
-        return not request.is_answer and (request.estimate is not None or self._budget.bounds_services)
+        return not request.is_answer and (request.asks_agent or self._budget.bounds_services)
 
     def _steps_to_limit(self) -> list[StepAttempt]:
         """Return the steps in progress that limits apply to."""
@@ -292,7 +297,7 @@ class Limiter:
         return StepFailed(work=work, digest=digest, reason=reason.upper(), message=message, usage=usage)
 
     async def _stop_attempt(self, attempt: StepAttempt) -> None:
-        if attempt.request.estimate is not None:
+        if attempt.request.asks_agent:
             used = await self._stop_call(attempt.request.key, attempt.number)
             await attempt.wait_for_call_end(_CALL_END_SECONDS)
             if not attempt.usage.requests:

@@ -246,6 +246,7 @@ class DebateOwner:
     async def release(self) -> None:
         """Release the debate after `run` was cancelled, so that another replica can continue at once."""
         if self.accepted.is_set():
+            await self._journal.write_rest()  # a status must not be ahead of the log
             await self._status_writer.release()
             if self._journal.recorded.closed:  # it was stopped just before it said so to the gateway
                 await self._debate.forget_answers()
@@ -336,6 +337,7 @@ class DebateOwner:
             status = WAITING if recorded.wait or recorded.open_checkpoints else RUNNING
             await self._status_writer.write_status(status)
             await self._execute()
+            await self._journal.wait_until_written()  # what was being recorded when the format was stopped
         if recorded.concluded is not None:
             await self._close(recorded.concluded)
         elif recorded.failure is not None:

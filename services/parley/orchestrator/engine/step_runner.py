@@ -124,6 +124,11 @@ class StepRunner:
                     self._journal.enqueue(create_event(request.key, started, attempt.number))
                     attempt.started = True
                 self.limiter.in_flight[request.key] = attempt
+                if request.asks_agent:
+                    # What it is asked rests on these. What follows from a step seldom starts before the steps beside it have ended, too.
+                    await self._journal.write_outcomes(may_wait=self.limiter.is_calling)
+                    if attempt.is_late():
+                        return await attempt.wait_for_failure()
                 outcome = await self._call_once(attempt, call)
                 if attempt.is_late():
                     return await attempt.wait_for_failure()
@@ -139,11 +144,10 @@ class StepRunner:
         request = attempt.request
         try:
             event = create_event(request.key, outcome, attempt.number)
-            if request.is_report:
-                self._journal.enqueue(event)
+            if request.asks_agent and isinstance(outcome, StepFailed):
+                await self._journal.append(event)  # no gateway keeps a failure: it would be asked again
             else:
-                # What follows from it seldom starts before the steps beside it have ended, too.
-                await self._journal.append(event, may_wait=bool(self.limiter.in_flight))
+                self._journal.record(event, is_paid=request.asks_agent)
         except UnrecordableError as error:
             outcome = StepFailed(
                 work=request.work,
@@ -152,7 +156,7 @@ class StepRunner:
                 message=str(error),
                 usage=attempt.usage,
             )
-            await self._journal.append(create_event(request.key, outcome, attempt.number))
+            self._journal.record(create_event(request.key, outcome, attempt.number))
         return outcome
 
     async def _call_once(self, attempt: StepAttempt, call: MakeCall) -> Outcome | None:

@@ -41,7 +41,6 @@ class StepRequest:
         shape: The shape of a structured answer; None: it is a text, or the answer of a service.
         concurrency: The label of its concurrency limit; empty for none.
         retry_once: Whether it is tried once more if it fails for a reason that may pass soon.
-        is_report: Whether nothing depends on its outcome, which is then recorded with the next events.
         scopes: The groups of parallel steps that it belongs to.
     """
 
@@ -54,8 +53,12 @@ class StepRequest:
     concurrency: str = ""
     scopes: frozenset[str] = frozenset()
     retry_once: bool = False
-    is_report: bool = False
     _read: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def asks_agent(self) -> bool:
+        """Whether it asks an agent, which has to be paid for."""
+        return self.estimate is not None
 
     def read(self, text: str) -> Any:
         """Return an answer as its shape parses it, once. Raises what `AnswerShape.parse` does."""

@@ -1,20 +1,20 @@
 """The log of a debate for its owner: one append is in flight, and all events that wait go into the next one.
 
-An append begins as soon as somebody waits for an event; events that nobody waits for give others a moment to come along.
+What the owner records counts for it at once, before it is durable: what it computes goes on meanwhile. Only what leaves it has to wait, since
+nobody else may see the effect of an event that a crash undoes: `write_outcomes` comes before each call of a model, and what is published is
+durable. (Output commit, as in Elnozahy et al., "A survey of rollback-recovery protocols in message-passing systems", 2002.)
+An append begins as soon as somebody waits for an event; until then, events give others a moment to come along.
 
 The log is the lock. If another replica has written at the place of an append, the claim is lost, whatever any clock says, and
 the owner stops.
 """
 
 import asyncio
-import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-
-from msgspec import Struct
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import (
@@ -46,8 +46,8 @@ _BATCH_BYTES = 4_000_000
 """After so many bytes the other events wait for the next record: stores refuse large records."""
 _LARGE_BYTES = 1024 * 1024
 """Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
-_PATIENCE_SECONDS = 0.05
-"""How long an event that nobody waits for waits for others, to be recorded with them: less than anyone who follows a debate sees."""
+_PATIENCE_SECONDS = 0.2
+"""How long an event that nobody waits for waits for others, to be written with them: less than anyone who follows a debate sees."""
 _COMPANY_SECONDS = 0.01
 """How long an outcome waits for those of steps beside it: the next step may begin that much later."""
 _BACKOFF = Backoff(first=0.05, maximum=2.0)
@@ -63,13 +63,6 @@ Publish = Callable[[Sequence[Envelope]], None]
 
 class ClaimLostError(Exception):
     """Another replica has written to the log: this one does not own the debate any more and must stop."""
-
-
-class _PendingAppend(Struct, frozen=True):
-    """Events to record together, and the future of who waits for them, if anyone does."""
-
-    events: tuple[Event, ...]
-    recorded: asyncio.Future[tuple[Envelope, ...]] | None = None
 
 
 def log_name(tenant: str, debate: str) -> str:
@@ -141,7 +134,8 @@ class Journal:
     """The log of one debate: read completely, then appended to by one owner.
 
     Attributes:
-        recorded: The state that the log records, updated with each append.
+        recorded: The state of all events so far, those that are not durable yet among them.
+        sequence: That of the last event that is durable; 0 if there is none.
         epoch: The claim that appends are written under.
         claimed_at: Sequence of that claim; 0 before `claim` is called.
     """
@@ -162,20 +156,18 @@ class Journal:
         self.epoch = events[-1].epoch if events else 0
         self.claimed_at = 0
         self._claimed_since: float | None = None
+        self.sequence = events[-1].sequence if events else 0
         self._last = events[-1] if events else None
+        self._last_outcome = 0
         self._log = log
         self._clock = clock
         self._publish = publish
-        self._pending: list[_PendingAppend] = []
+        self._waiting: list[Sequence[Envelope]] = []
+        self._batch: list[Envelope] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._batch_written = asyncio.Event()
         self._id = secrets.token_urlsafe(_ID_BYTES)
-        self._appends = itertools.count(1)
-
-    @property
-    def sequence(self) -> int:
-        """The sequence of the last event; 0 if there is none."""
-        return self._last.sequence if self._last else 0
 
     @property
     def may_hand_over(self) -> bool:
@@ -194,8 +186,11 @@ class Journal:
         self._claimed_since = self._clock.monotonic()
         claim = create_event(f"claim/{self.epoch}", Claimed(owner=owner, code=code))
         sealed += self._seal([claim], sealed)
-        await self._store([*sealed, *self._seal(then, sealed)])
         self.claimed_at = sealed[-1].sequence
+        sealed += self._seal(then, sealed)
+        await self._append(sealed, patient=False)
+        self._apply(sealed)
+        self._notify_written(sealed)
 
     async def write_first_event(self, first: DebateCreated, size: int = 0) -> None:
         """Write the first event, without a claim, unless the log has it. The journal cannot be used after it.
@@ -209,41 +204,44 @@ class Journal:
         with suppress(ClaimLostError):  # a faster writer has written the same first event
             await self._append(sealed, patient=False)
 
-    async def append(self, *events: Event, may_wait: bool = False) -> tuple[Envelope, ...]:
+    async def append(self, *events: Event) -> Sequence[Envelope]:
         """Record events as one record. Return them once they are durable. `run_writer` must be running.
-
-        If they `may_wait`, others are expected, and they are recorded with these or soon, as those of `enqueue`.
 
         Raises:
             UnrecordableError: they cannot be recorded; other events are not affected.
         """
-        check_recordable(events)
-        recorded: asyncio.Future[tuple[Envelope, ...]] = asyncio.get_running_loop().create_future()
-        self._pending.append(_PendingAppend(events, recorded))
-        if may_wait:
-            self._wake_within(_COMPANY_SECONDS)
-        else:
-            self._wake.set()
-        return await recorded  # if the caller is cancelled, the events are still recorded
+        sealed = self._take(events)
+        await self.wait_until_written()  # if the caller is cancelled, the events are still written
+        return sealed
+
+    def record(self, event: Event, *, is_paid: bool = False) -> None:
+        """Record an outcome. It counts at once; what leaves this owner next waits for it with `write_outcomes`.
+
+        If it `is_paid`, it is written within a moment, also if nothing waits for it: it would have to be paid for again. Raises as `append`.
+        """
+        (sealed,) = self._take((event,))
+        self._last_outcome = sealed.sequence
+        self._wake_within(_COMPANY_SECONDS if is_paid else _PATIENCE_SECONDS)
 
     def enqueue(self, event: Event) -> None:
-        """Record an event with the next append, or soon, without waiting for it. Raises as `append`."""
-        check_recordable((event,))
-        self._pending.append(_PendingAppend((event,)))
+        """Record an event that follows from others, for which nothing waits. Raises as `append`."""
+        self._take((event,))
         self._wake_within(_PATIENCE_SECONDS)
 
-    def _wake_within(self, seconds: float) -> None:
-        """Let the writer append what waits once others have had a moment to come along."""
-        loop = asyncio.get_running_loop()
-        if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
-                return
-            self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._wake.set)
+    async def write_outcomes(self, *, may_wait: bool = False) -> None:
+        """Wait until all outcomes so far are durable. If they `may_wait`, others are expected, and are given a moment to come along."""
+        if self.sequence < self._last_outcome:
+            if may_wait:
+                self._wake_within(_COMPANY_SECONDS)
+            else:
+                self._wake.set()
+            await self._wait_until_written(self._last_outcome)
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""
-        await self.append()  # nothing: its turn comes after theirs
+        if self._last is not None:
+            self._wake.set()
+            await self._wait_until_written(self._last.sequence)
 
     async def run_writer(self) -> None:
         """Append waiting events, until cancelled.
@@ -257,31 +255,73 @@ class Journal:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            if self._pending:
-                await self._write_batch()
+            if self._waiting:
+                await self._write_batch(patient=True)
 
-    async def _write_batch(self) -> None:
-        """Append the events that wait; those that do not fit one record are next."""
-        sealed: list[Envelope] = []
-        bounds: list[int] = []
-        size = 0
-        for waiting in self._pending:
-            if len(bounds) == _BATCH or size > _BATCH_BYTES:
+    async def write_rest(self) -> None:
+        """Write what is not durable yet, once `run_writer` was cancelled.
+
+        Raises:
+            ClaimLostError: the claim is lost.
+            StoreUnavailableError: it may be written or not.
+        """
+        while self._batch or self._waiting:
+            await self._write_batch(patient=False)
+
+    def _take(self, events: Sequence[Event]) -> Sequence[Envelope]:
+        """Let events wait for the next append, as one record. They count at once."""
+        check_recordable(events)
+        sealed = self._seal(events)
+        self._waiting.append(sealed)
+        self._apply(sealed)
+        return sealed
+
+    def _apply(self, sealed: Sequence[Envelope]) -> None:
+        self._last = sealed[-1]
+        for event in sealed:
+            self._measure_wait(event)
+        self.recorded.apply(sealed, self._clock.monotonic())
+
+    def _wake_within(self, seconds: float) -> None:
+        """Let the writer append what waits once others have had a moment to come along."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            if self._timer.when() <= loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_later(seconds, self._wake.set)
+
+    async def _wait_until_written(self, sequence: int) -> None:
+        while self.sequence < sequence:
+            await self._batch_written.wait()
+
+    async def _write_batch(self, *, patient: bool) -> None:
+        """Append the events that wait; those that do not fit one record are next. What may be written already is sent again first."""
+        if not self._batch:
+            self._batch = self._next_batch()
+        await self._append(self._batch, patient=patient)
+        written, self._batch = self._batch, []
+        self._notify_written(written)
+
+    def _next_batch(self) -> list[Envelope]:
+        batch: list[Envelope] = []
+        size = count = 0
+        for sealed in self._waiting:
+            if count == _BATCH or size > _BATCH_BYTES:
                 break
-            events = self._seal(waiting.events, sealed)
-            sealed.extend(events)
-            size += sum(len(each.entry) for each in events)
-            bounds.append(len(sealed))
-        batch, self._pending = self._pending[: len(bounds)], self._pending[len(bounds) :]
-        if self._pending:
+            batch += sealed
+            size += sum(len(each.entry) for each in sealed)
+            count += 1
+        del self._waiting[:count]
+        if self._waiting:
             self._wake.set()
-        if sealed:
-            await self._store(sealed, patient=True)
-        start = 0
-        for waiting, end in zip(batch, bounds, strict=True):
-            if waiting.recorded is not None and not waiting.recorded.done():
-                waiting.recorded.set_result(tuple(sealed[start:end]))
-            start = end
+        return batch
+
+    def _notify_written(self, written: Sequence[Envelope]) -> None:
+        self.sequence = written[-1].sequence
+        self._publish(written)
+        self._batch_written.set()
+        self._batch_written = asyncio.Event()
 
     def _seal(self, events: Sequence[Event], ahead: Sequence[Envelope] = ()) -> list[Envelope]:
         last = ahead[-1] if ahead else self._last
@@ -305,18 +345,9 @@ class Journal:
         now = self._clock.now()
         return now if before is None or now > before else before
 
-    async def _store(self, sealed: Sequence[Envelope], *, patient: bool = False) -> None:
-        await self._append(sealed, patient=patient)
-        self._last = sealed[-1]
-        self._publish(sealed)
-        for event in sealed:
-            self._measure_wait(event)
-        self.recorded.apply(sealed, self._clock.monotonic())
-
     async def _append(self, sealed: Sequence[Envelope], *, patient: bool) -> None:
-        record = Record(
-            sealed[0].sequence, f"{self._id}-{next(self._appends)}", tuple(each.entry for each in sealed)
-        )
+        first = sealed[0].sequence
+        record = Record(first, f"{self._id}-{first}", tuple(each.entry for each in sealed))
         name, began = log_name(self.tenant, self.debate), self._clock.monotonic()
         try:
             await retry(

@@ -193,6 +193,6 @@ async def _record(
     debate: Debate, activity: Activity, request: Message, call: Callable[[], Awaitable[Message]]
 ) -> None:
     key = f"{AFTER_THE_ANSWER}{activity.name}"
-    outcome = await debate.call_service(key, activity.create_work(), request, call, is_report=True)
+    outcome = await debate.call_service(key, activity.create_work(), request, call)
     if isinstance(outcome, StepFailed):
         debate.warn(key, f"the outcome was not recorded: {outcome.message}")

@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -66,6 +67,7 @@ async def owned(stage: Backstage, clock: Clock | None = None) -> AsyncIterator[t
     finally:
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
+        await journal.write_rest()
 
 
 async def recorded(stage: Backstage, kind: type) -> list[Envelope]:
@@ -239,6 +241,52 @@ async def test_a_gateway_that_holds_answers_is_told_at_once_of_those_that_were_r
     assert stage.gateway.unkept == [[("a", 1), ("b", 1), ("c", 1)], [("d", 1)]]
 
 
+async def test_a_gateway_that_holds_an_answer_is_told_once_its_outcome_is_durable(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    async def forget(_: Agents, calls: Sequence[Call]) -> bool:
+        order.append("told")
+        return bool(calls)
+
+    monkeypatch.setattr(Agents, "forget", forget)
+    stage.gateway.holds_answers = True
+    clock = ManualClock()
+    async with owned(stage, clock) as (debate, journal), held_log(journal) as release:
+        telling = asyncio.create_task(debate.confirm_recorded())
+        await ask(debate)
+        await clock.sleeping()
+        clock.advance(1)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        order.append("durable")
+        release.set()
+        await until(lambda: _has(order, 2), "the gateway is told")
+        telling.cancel()
+    assert order == ["durable", "told"]
+
+
+async def _has(order: Sequence[str], count: int) -> bool:
+    return len(order) == count
+
+
+@asynccontextmanager
+async def held_log(journal: Journal) -> AsyncIterator[asyncio.Event]:
+    """Hold all appends of a journal until the event is set."""
+    released, append = asyncio.Event(), journal._log.append
+
+    async def append_later(log: str, record: Record) -> None:
+        await released.wait()
+        await append(log, record)
+
+    journal._log = SimpleNamespace(append=append_later)
+    try:
+        yield released
+    finally:
+        released.set()
+
+
 async def test_the_gateway_is_told_in_the_end_of_answers_of_which_it_could_not_be_told_just_before(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,12 +332,12 @@ async def _is_told(stage: Backstage, times: int) -> bool:
     return len(stage.gateway.unkept) == times
 
 
-async def test_the_outcome_of_a_report_is_recorded_with_what_follows_it(stage: Backstage) -> None:
+async def test_the_outcome_of_a_service_is_recorded_with_what_follows_it(stage: Backstage) -> None:
     async def call() -> PastDebates:
         return PastDebates()
 
     async with owned(stage) as (debate, journal):
-        await debate.call_service("s", WORK, RecallRequest(text="1"), call, is_report=True)
+        await debate.call_service("s", WORK, RecallRequest(text="1"), call)
         await journal.append(create_event("next", Warned(message="next")))
     last = (await stage.store.log.read("t/deb"))[-1]
     assert [Event.FromString(each).WhichOneof("payload") for each in last.entries] == [
@@ -299,55 +347,43 @@ async def test_the_outcome_of_a_report_is_recorded_with_what_follows_it(stage: B
     ]
 
 
-@asynccontextmanager
-async def two_steps(debate: Debate) -> AsyncIterator[tuple[list[asyncio.Event], list[asyncio.Task[object]]]]:
-    """Two steps of services side by side, each of which is answered once its event is set."""
-    answers = [asyncio.Event(), asyncio.Event()]
+async def test_an_agent_is_asked_only_once_all_outcomes_before_are_durable(stage: Backstage) -> None:
+    async def call() -> PastDebates:
+        return PastDebates()
 
-    def start(key: str, answer: asyncio.Event) -> asyncio.Task[object]:
-        async def call() -> PastDebates:
-            await answer.wait()
-            return PastDebates()
-
-        return asyncio.create_task(debate.call_service(key, WORK, RecallRequest(text=key), call))
-
-    steps = [start(key, answer) for key, answer in zip("st", answers, strict=True)]
-    try:
-        await until(lambda: _are_in_flight(debate, 2), "both are asked")
-        yield answers, steps
-    finally:
-        for each in steps:
-            each.cancel()
-        await asyncio.gather(*steps, return_exceptions=True)
+    async with owned(stage) as (debate, journal), held_log(journal) as release:
+        await asyncio.wait_for(debate.call_service("s", WORK, RecallRequest(text="1"), call), 30)
+        asked = asyncio.create_task(ask(debate))
+        await until(lambda: _are_in_flight(debate, 1), "the agent's step begins")
+        assert not debate.limiter.is_calling
+        release.set()
+        assert isinstance(await asked, Reply)
+    assert [each.call for each in stage.gateway.calls] == [("a", 1)]
 
 
 async def _are_in_flight(debate: Debate, count: int) -> bool:
     return len(debate.limiter.in_flight) == count
 
 
-async def test_outcomes_of_steps_side_by_side_are_recorded_together(
+async def test_outcomes_of_agents_side_by_side_are_recorded_with_what_follows_them(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
+    async with owned(stage) as (debate, _):
         monkeypatch.setattr(journal_module, "_COMPANY_SECONDS", 3600)
-        answers[0].set()
-        await until(lambda: _are_in_flight(debate, 1), "one is answered")
-        answers[1].set()
-        await asyncio.wait_for(asyncio.gather(*steps), 30)
-    last = (await stage.store.log.read("t/deb"))[-1]
-    kinds = [Event.FromString(each).WhichOneof("payload") for each in last.entries]
-    assert kinds[-2:] == ["step_succeeded", "step_succeeded"]
-
-
-async def test_an_outcome_is_recorded_soon_though_a_step_beside_it_takes_long(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)  # what waits longer does not hold it up
-    async with owned(stage) as (debate, _), two_steps(debate) as (answers, steps):
-        answers[0].set()
-        await asyncio.wait_for(steps[0], 30)
-        assert not steps[1].done()
-        assert len(await recorded(stage, StepSucceeded)) == 1
+        hold = stage.gateway.hold("second")
+        first, second = asyncio.create_task(ask(debate, "first")), asyncio.create_task(ask(debate, "second"))
+        await first
+        following = asyncio.create_task(ask(debate, "following"))
+        await stage.gateway.wait_for("second")
+        await until(lambda: _are_in_flight(debate, 2), "what follows the first begins")
+        assert stage.gateway.steps("following") == []
+        hold.release()
+        await second
+        await ask(debate, "last")
+        await following
+    _, written, _ = await stage.store.log.read("t/deb")
+    keys = [Event.FromString(each).key for each in written.entries]
+    assert keys == ["first", "second", "first", "following", "second", "last"]
 
 
 async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator import metrics
+from parley.orchestrator.log import journal as journal_module
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
@@ -21,6 +22,7 @@ from parley.v1.event_pb2 import (
     CheckpointOpened,
     DebateCreated,
     Event,
+    StepSucceeded,
     WaitFinished,
     WaitStarted,
     Warned,
@@ -80,6 +82,10 @@ def note(text: str) -> Event:
     return create_event(f"note/{text}", Warned(message=text))
 
 
+def outcome(key: str) -> Event:
+    return create_event(key, StepSucceeded(), 1)
+
+
 async def test_what_waits_goes_into_one_record(log: Log) -> None:
     shaky = ShakyLog(log)
     journal = create_journal(shaky)  # type: ignore[arg-type]
@@ -105,11 +111,83 @@ async def test_what_nobody_waits_for_is_recorded_soon_together_with_what_comes_a
         await asyncio.sleep(0)
         journal.enqueue(note("two"))
 
-        async def recorded() -> bool:
-            return bool(journal.recorded.notes)
+        async def are_written() -> bool:
+            return journal.sequence == 3
 
-        await until(recorded, "they are recorded, though nobody waits for it")
+        await until(are_written, "they are written, though nobody waits for it")
     assert [len(record.entries) for record in shaky.sent] == [1, 2]
+
+
+async def test_an_outcome_counts_at_once_and_is_published_once_it_is_durable(log: Log) -> None:
+    published: list[Envelope] = []
+    journal = Journal(log, ManualClock(), "t", "deb", publish=published.extend)
+    await journal.claim("me")
+    journal.record(outcome("one"))
+    assert list(journal.recorded.outcomes) == ["one"]
+    assert (journal.sequence, len(published)) == (1, 1)
+    async with written(journal):
+        await asyncio.wait_for(journal.write_outcomes(), 30)
+    assert published == await read_events(log, "t", "deb")
+    assert [event.key for event in published] == ["claim/1", "one"]
+
+
+async def test_what_follows_from_outcomes_is_not_waited_for(log: Log) -> None:
+    journal = create_journal(log)
+    await journal.claim("me")
+    journal.enqueue(note("one"))
+    await asyncio.wait_for(journal.write_outcomes(), 30)  # nothing writes
+    assert journal.sequence == 1
+
+
+async def test_outcomes_that_others_are_expected_beside_are_written_together(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_COMPANY_SECONDS", 3600)
+    shaky = ShakyLog(log)
+    journal = create_journal(shaky)  # type: ignore[arg-type]
+    await journal.claim("me")
+    async with written(journal), asyncio.timeout(30):
+        journal.record(outcome("one"), is_paid=True)
+        first = asyncio.create_task(journal.write_outcomes(may_wait=True))
+        journal.record(outcome("two"), is_paid=True)
+        await asyncio.sleep(0)
+        await journal.write_outcomes()
+        await first
+    assert [len(record.entries) for record in shaky.sent] == [1, 2]
+
+
+async def test_a_paid_outcome_is_written_within_a_moment_though_nothing_waits_for_it(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)
+    journal = create_journal(log)
+    await journal.claim("me")
+    async with written(journal):
+        journal.enqueue(note("one"))
+        journal.record(outcome("two"), is_paid=True)
+
+        async def are_written() -> bool:
+            return journal.sequence == 3
+
+        await until(are_written, "the outcome is written, and what came before it")
+
+
+async def test_what_the_writer_left_is_written_as_it_was_sent_and_what_came_after_it(log: Log) -> None:
+    clock = ManualClock()
+    journal = create_journal(log, clock)
+    await journal.claim("me")
+    journal._log = shaky = ShakyLog(log, after=1)  # type: ignore[assignment]
+    journal.record(outcome("one"))
+    async with written(journal) as writing:
+        waiting = asyncio.create_task(journal.write_outcomes())
+        await clock.sleeping()  # it is not known whether the record is written
+        writing.cancel()
+    journal.record(outcome("two"))
+    await journal.write_rest()
+    await asyncio.wait_for(waiting, 30)
+    assert [(each.first, len(each.entries)) for each in shaky.sent] == [(2, 1), (2, 1), (3, 1)]
+    assert shaky.sent[0] == shaky.sent[1]
+    assert [event.key for event in await read_events(log, "t", "deb")] == ["claim/1", "one", "two"]
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 0), (0, 2), (1, 1)])

@@ -40,10 +40,7 @@ class _Debate:
         self.recorded: list[str] = []
         self.asked: dict[str, Message] = {}
 
-    async def call_service(
-        self, key: str, _work: object, request: Message, _call: object, *, is_report: bool
-    ) -> object:
-        assert is_report
+    async def call_service(self, key: str, _work: object, request: Message, _call: object) -> object:
         self.recorded.append(key)
         self.asked[key] = request
         return object()
