@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from parley.orchestrator import metrics
 from parley.orchestrator.engine.owner import DebateOwner
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
+from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.phases import propose
 from parley.runtime.backoff import Backoff
 from parley.storage.ports import (
@@ -24,7 +26,7 @@ from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed, Event
 from tests.support.debate_logs import check_log, outcomes
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import WITHIN, Backstage, make_debate, until
+from tests.support.orchestration import TENANT, WITHIN, Backstage, make_debate, until
 from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)
@@ -265,6 +267,23 @@ async def test_a_replica_that_drains_writes_what_it_has_recorded_before_it_says_
         await one.runner.drain()
         assert (await stage.record(debate)).status == FAILED
         assert "debate_failed" in await stage.kinds(debate)
+
+
+async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
+    reached, released = hold_failure(stage, monkeypatch)
+    stage.gateway.fail("round/1/propose/*")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        other = Journal(stage.store.log, one.dependencies.clock, TENANT, debate, await stage.events(debate))
+        await other.claim("two")
+        released.set()
+        await until(lambda: _owns_nothing(one), "the claim is lost")
+    assert ended == []
 
 
 async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(

@@ -174,15 +174,18 @@ class DebateOwner:
 
     @contextmanager
     def _measure_debate(self, debate_format: str) -> Iterator[None]:
-        """Record metrics of the debate if it ends while the block runs."""
-        recorded, record = self._journal.recorded, self._record
+        """Record metrics of the debate if it ends while the block runs. A later owner ends it again if the claim is lost."""
+        recorded, record, is_lost = self._journal.recorded, self._record, False
         before, meter = (recorded.concluded, recorded.failure), recorded.meter
         with metrics.count_running():
             try:
                 yield
+            except ClaimLostError:
+                is_lost = True
+                raise
             finally:
                 concluded, failure = recorded.concluded, recorded.failure
-                if (concluded, failure) != before and (concluded or failure):
+                if not is_lost and (concluded, failure) != before and (concluded or failure):
                     outcome = FAILED if concluded is None else final_status(concluded)
                     metrics.record_debate_end(
                         debate_format,
