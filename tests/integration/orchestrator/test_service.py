@@ -45,7 +45,12 @@ async def test_a_debate_is_held_and_told_in_full(
 
 @pytest.mark.parametrize(
     ("host", "recorded", "answered"),
-    [("127.0.0.1:8000", "unknown", ""), ("eu.api.openai.com", "openai", "openai")],
+    [
+        ("127.0.0.1:8000", "unknown", ""),
+        ("openai.azure.com.example.org", "unknown", ""),
+        ("EU.API.OpenAI.com:443", "openai", "openai"),
+        ("some-resource.openai.azure.com", "openai", "openai"),
+    ],
 )
 async def test_a_model_of_an_own_server_is_of_the_family_that_its_own_name_shows(
     host: str, recorded: str, answered: str, orchestrator: Orchestrator, gateway: ScriptedGateway
@@ -63,6 +68,19 @@ async def test_a_model_of_an_own_server_is_of_the_family_that_its_own_name_shows
     assert [each.agent.model_family for each in found.spec.agents] == ["google", recorded, recorded]
     assert found.spec.judge.agent.model_family == recorded
     assert found.outcome.effect.judge_family == answered
+
+
+async def test_of_an_own_server_that_answers_as_second_route_its_own_name_shows_no_family_either(
+    orchestrator: Orchestrator, gateway: ScriptedGateway
+) -> None:
+    gateway.own_server, gateway.answering_route = "127.0.0.1:8000", "openai/mine"
+    gateway.default_routes = ("openai/gpt-5",)
+    team = [inline(each, routes=["openai/gemma-3", "openai/mine"]) for each in ("ada", "bo")]
+    debate = await orchestrator.create(rounds=1, agents=team)
+    await orchestrator.watch(debate)
+    found = await orchestrator.get(debate)
+    assert [each.agent.model_family for each in found.spec.agents] == ["google", "google"]
+    assert list(found.outcome.effect.agent_families) == []
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from parley.v1.debate_pb2 import DebateSpec
 
 _SECONDS = 10.0
 _UNKNOWN_ROUTES = "the default routes"
+_OPENAI_HOSTS = (".api.openai.com", ".openai.azure.com", ".openai.azure.us")
 MAX_NAMES = 256
 """Names of routes that the gateway takes in a request."""
 
@@ -109,9 +110,9 @@ async def fetch_roster(channel: grpc.aio.Channel) -> Roster:
 
 
 def _is_own_server(route: gateway_pb2.RouteStatus) -> bool:
-    """Return whether OPENAI_BASE_URL leads elsewhere than to OpenAI, where models may be of anyone."""
-    host = route.host.partition(":")[0]
-    return route.provider == "openai" and bool(host) and not f".{host}".endswith(".api.openai.com")
+    """Return whether OPENAI_BASE_URL leads elsewhere than to OpenAI, or to OpenAI at Azure, where models may be of anyone."""
+    host = route.host.partition(":")[0].lower()
+    return route.provider == "openai" and bool(host) and not f".{host}".endswith(_OPENAI_HOSTS)
 
 
 def routes_of(spec: DebateSpec, known: Roster) -> tuple[str, ...]:

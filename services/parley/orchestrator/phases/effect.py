@@ -8,7 +8,7 @@ from msgspec import Struct
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.deciding import weigh_judge
 from parley.orchestrator.model.effect import NO_POSITION, Ballots, create_effect
-from parley.orchestrator.model.model_families import UNKNOWN_FAMILY, family_of
+from parley.orchestrator.model.model_families import family_of
 from parley.orchestrator.model.stands import (
     FIRST_DRAFT,
     Stand,
@@ -27,7 +27,7 @@ from parley.orchestrator.phases.grouping import (
 )
 from parley.orchestrator.phases.schemas import Line
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import AnswerDetails, DraftGroups
+from parley.v1.debate_pb2 import AnswerDetails, DraftGroups, Reply
 from parley.v1.effect_pb2 import DebateEffect, QuestionKind
 
 _MAX_SHOWN: Final = 16
@@ -176,8 +176,16 @@ def word_of(details: AnswerDetails) -> str:
 
 def _families(debate: Debate, agents: Sequence[Agent]) -> Iterator[str]:
     """Yield the model families that have answered for these agents, empty where a name shows none."""
-    by_route = {each.id: each.model_family != UNKNOWN_FAMILY for each in agents}
+    by_id = {each.id: each for each in agents}
     for each in debate.replies:
-        if each.work.agent_id in by_route:
-            route = each.reply.route if by_route[each.work.agent_id] else ""
-            yield family_of(each.reply.model) or family_of(route)
+        if each.work.agent_id in by_id:
+            yield _family_of_reply(by_id[each.work.agent_id], each.reply)
+
+
+def _family_of_reply(agent: Agent, reply: Reply) -> str:
+    """Return the family of the model that answered. A provider's name shows it only as far as it did when the debate was created: for the first route."""
+    named = family_of(reply.route)
+    is_first = not agent.routes or reply.route == agent.routes[0]
+    if is_first and named == agent.model_family:
+        return family_of(reply.model) or named
+    return family_of(reply.model) or family_of(reply.route.partition("/")[2])
