@@ -11,6 +11,7 @@ import execnet
 import pytest
 import structlog
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 
 from tests.contract.reporting import report_mongodb
@@ -58,9 +59,10 @@ if folder := memory_folder():
 
 # How long an example takes says something of the machine, and nothing of the behaviour. The examples are the same every
 # time, so that the first 50 are enough; `--hypothesis-profile=search` looks for others.
-settings.register_profile("parley", max_examples=50, deadline=None, derandomize=True)
+_PROFILE: Final = "parley"
+settings.register_profile(_PROFILE, max_examples=50, deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
-settings.load_profile("parley")
+settings.load_profile(_PROFILE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,6 +83,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileSch
 
 
 def pytest_collection(session: pytest.Session) -> None:
+    if settings.get_current_profile_name() == _PROFILE:
+        # Hypothesis reads all our modules for constants to try. It takes ten seconds of a fresh checkout, in which no test runs,
+        # and examples would be others after each change of any module.
+        providers._get_local_constants = lambda: providers._local_constants
     if session.config.getoption("collect_once"):
         import_in_processes(session.config)
 
