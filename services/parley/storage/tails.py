@@ -27,6 +27,8 @@ _MOST_AT_ONCE = 200
 """Logs that one read looks for news of."""
 _HEARD_SECONDS = 3.0
 """How long nothing is polled after a notifier was heard of."""
+_TRUSTED_SECONDS = 10.0
+"""How long nothing is polled however alive a notifier is: what it has passed over would else be missed for as long as it lives."""
 
 
 class _Tail:
@@ -87,8 +89,8 @@ class Tails:
     def __init__(self, read: Read, poll_interval: float) -> None:
         """Follow logs by `read`, which returns up to PAGE records of what comes after a sequence in each of some logs.
 
-        It is called every `poll_interval` seconds, more rarely for logs that this process writes to, and not while a notifier
-        is heard of.
+        It is called every `poll_interval` seconds, more rarely for logs that this process writes to, and every ten seconds while a
+        notifier is heard of.
         """
         self._poll_interval = poll_interval
         self._read = read
@@ -106,7 +108,7 @@ class Tails:
         self._notified_since = monotonic()
 
     def hear(self) -> None:
-        """Note that the notifier lives: polls would find nothing that it does not offer."""
+        """Note that the notifier lives: polls would hardly ever find what it does not offer."""
         self._heard_until = monotonic() + _HEARD_SECONDS
 
     def forget(self, log: str) -> None:
@@ -168,8 +170,9 @@ class Tails:
 
     def _due_at(self, tail: _Tail) -> float:
         due = tail.seen_at + self._poll_interval * (_OWN_PAUSE if tail.is_own else 1)
-        # What was appended before the notices began is not among them.
-        return max(due, self._heard_until) if tail.complete_at >= self._notified_since else due
+        if tail.complete_at < self._notified_since:
+            return due  # what was appended before the notices began is not among them
+        return max(due, min(self._heard_until, tail.complete_at + _TRUSTED_SECONDS))
 
     async def _poll(self, log: str, after: int) -> None:
         """Look for news of a log, and with the same read of others that are due soon."""

@@ -107,6 +107,7 @@ async def test_a_log_that_this_process_writes_to_is_rarely_asked_for() -> None:
 
 async def test_nothing_is_asked_for_while_a_notifier_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    monkeypatch.setattr("parley.storage.tails._TRUSTED_SECONDS", 3600)
     store, clock = Store(), Store()
     tails = Tails(store.read, poll_interval=0.01)
     follower = asyncio.ensure_future(first_of(tails, 0))
@@ -120,6 +121,19 @@ async def test_nothing_is_asked_for_while_a_notifier_lives(monkeypatch: pytest.M
     tails.offer("x", record(1))
     assert await follower == record(1)
     ticking.cancel()
+
+
+async def test_what_a_notifier_that_lives_has_passed_over_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    monkeypatch.setattr("parley.storage.tails._TRUSTED_SECONDS", 0.2)
+    store = Store()
+    tails = Tails(store.read, poll_interval=0.01)
+    tails.begin_notices()
+    tails.hear()
+    follower = asyncio.ensure_future(first_of(tails, 0))
+    await waiting(store, 1)
+    store.records = [record(1)]
+    assert await follower == record(1)
 
 
 async def test_a_log_of_many_pages_is_read_to_its_end_at_once() -> None:
@@ -170,6 +184,7 @@ async def test_a_log_that_is_followed_since_a_notifier_lives_is_read_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("parley.storage.tails._HEARD_SECONDS", 3600)
+    monkeypatch.setattr("parley.storage.tails._TRUSTED_SECONDS", 3600)
     store, clock = Store(), Store()
     tails = Tails(store.read, poll_interval=0.01)
     tails.begin_notices()
