@@ -148,6 +148,8 @@ class ScriptedOrchestrator:
     deleted: list[pb.DeleteDebateRequest] = field(default_factory=list)
     memories: dict[str, memory_pb2.GetRecordResponse] = field(default_factory=dict)
     """What is remembered, by the id of the debate; a search finds all of it."""
+    memory_refusals: list[ParleyError] = field(default_factory=list)
+    """What the next searches fail with, one after the other."""
     agents: pb.ListAvailableAgentsResponse = field(default_factory=pb.ListAvailableAgentsResponse)
     ratings: Sequence[Rating] = ()
     """In every domain."""
@@ -315,6 +317,8 @@ class ScriptedOrchestrator:
     def SearchMemory(  # noqa: N802
         self, request: pb.SearchMemoryRequest, context: Any
     ) -> Iterator[pb.SearchMemoryResponse]:
+        if self.memory_refusals:
+            refuse(context, self.memory_refusals.pop(0))
         found = [each.debate for each in self.memories.values()]
         found = [each for each in found if request.domain in {"", each.domain}]
         yield from (pb.SearchMemoryResponse(debate=each) for each in found[: request.limit])

@@ -1,12 +1,13 @@
 """The commands about memory: search it, show what is remembered of a debate, forget it."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import grpc
 
 from parley.cli.command_name import suggest
 from parley.cli.commands.confirmation import confirm
-from parley.cli.commands.connection import connect_orchestrator, find_debate_id
+from parley.cli.commands.connection import Connection, connect_orchestrator, find_debate_id
 from parley.cli.commands.pages import take_first
 from parley.cli.errors import GENERAL, CommandError
 from parley.cli.printing import print_line, print_text, say
@@ -23,15 +24,33 @@ from parley.cli.terminal.memories import (
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.words import one_line
 from parley.client import ParleyClient, ParleyError
-from parley.v1.memory_pb2 import MOMENT_KIND_UNSPECIFIED, GetRecordResponse, MomentKind
+from parley.runtime.backoff import Backoff, retry
+from parley.runtime.clock import SystemClock
+from parley.v1.memory_pb2 import (
+    MOMENT_KIND_UNSPECIFIED,
+    CritiquePattern,
+    GetRecordResponse,
+    MomentKind,
+    PastDebate,
+)
 
 _SHOWN: Final = 60
+_START_SECONDS: Final = 60.0
+"""How much longer memory that starts with this command is waited for: its first search loads a model."""
+_STARTING: Final = frozenset({"MEMORY_UNAVAILABLE", "CONVERGENCE_UNAVAILABLE"})
+_BACKOFF: Final = Backoff(first=0.2, maximum=1.0)
+
+T = TypeVar("T")
 
 
 async def search_memory(server: str | None, text: str, limit: int, domain: str, *, as_json: bool) -> None:
     """Print past debates that are like the text, best first."""
-    async with connect_orchestrator(server, "memory") as (_, parley):
-        found = [each async for each in parley.search_memory(text, limit=limit, domain=domain)]
+    async with connect_orchestrator(server, "memory") as (link, parley):
+
+        async def search() -> list[PastDebate]:
+            return [each async for each in parley.search_memory(text, limit=limit, domain=domain)]
+
+        found = await _ask_once_started(link, search)
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return
@@ -45,17 +64,34 @@ async def search_memory(server: str | None, text: str, limit: int, domain: str, 
         say(f"Nothing like it is remembered; {wider}. All debates: {suggest('list', server)}")
 
 
+async def _ask_once_started(link: Connection, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what memory answers. One of this process that is still starting is waited for, which is said."""
+    try:
+        return await ask()
+    except ParleyError as error:
+        if not (link.own and _is_starting(error)):
+            raise
+    say(f"memory is still starting; waiting for it, at most {_START_SECONDS:.0f} s")
+    return await retry(ask, on=_is_starting, backoff=_BACKOFF, clock=SystemClock(), seconds=_START_SECONDS)
+
+
+def _is_starting(error: BaseException) -> bool:
+    return isinstance(error, ParleyError) and error.reason in _STARTING
+
+
 async def list_patterns(
     server: str | None, text: str, limit: int, domain: str, *, only_successful: bool, as_json: bool
 ) -> None:
     """Print kinds of issue that debates raise, the first `limit` of them."""
-    async with connect_orchestrator(server, "memory") as (_, parley):
-        found = await take_first(
-            parley.list_patterns(
+    async with connect_orchestrator(server, "memory") as (link, parley):
+
+        async def list_some() -> list[CritiquePattern]:
+            pages = parley.list_patterns(
                 text, domain=domain, only_successful=only_successful, page_size=min(limit, 200)
-            ),
-            limit,
-        )
+            )
+            return await take_first(pages, limit)
+
+        found = await _ask_once_started(link, list_some)
     if as_json:
         print_text(to_json([json_value(each) for each in found]))
         return

@@ -1,13 +1,18 @@
 """`parley memory search`: what is found, short and within the terminal's width, and what is said if there is nothing."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.cells import cell_len
 
 from parley.cli.__main__ import run
+from parley.cli.commands.connection import Connection
+from parley.cli.errors import GENERAL
 from parley.cli.terminal.memories import confidence_text
+from parley.runtime.errors import unavailable
 from parley.v1.effect_pb2 import (
     DECISION_RELATION_OTHER_MATTER,
     DECISION_RELATION_REVERSES,
@@ -38,6 +43,51 @@ def test_a_search_shows_each_debate_short_with_date_strength_confidence_and_diss
     ]
     assert said.out.split("\n\n")[1].startswith("2. ")
     assert said.err == f"All that is remembered of one: parley memory show {KAFKA} --server {at[1]}\n"
+
+
+def connect_to(orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch, *, own: bool) -> None:
+    """Let commands without a server ask this orchestrator; `own`: as if it ran in their process."""
+
+    @asynccontextmanager
+    async def connected(*_: object, **__: object) -> AsyncIterator[Connection]:
+        yield Connection(orchestrator.address, own=own)
+
+    monkeypatch.setattr("parley.cli.commands.connection.connect", connected)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_memory_that_starts_with_the_command_is_waited_for_and_no_other(
+    own: bool,
+    orchestrator: ScriptedOrchestrator,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    connect_to(orchestrator, monkeypatch, own=own)
+    orchestrator.memories = {KAFKA: remembered()}
+    orchestrator.memory_refusals = [
+        unavailable(f"{each}_UNAVAILABLE", f"the {each.lower()} service is away; try again")
+        for each in ("MEMORY", "CONVERGENCE")
+    ]
+    assert run(["memory", "search", "Kafka?"]) == (0 if own else GENERAL)
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    if own:
+        assert lines[0] == "memory is still starting; waiting for it, at most 60 s"
+        assert KAFKA in said.out
+    else:
+        assert lines == ["parley: the memory service is away; try again"]
+
+
+def test_memory_that_does_not_start_is_not_waited_for_without_end(
+    orchestrator: ScriptedOrchestrator,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    connect_to(orchestrator, monkeypatch, own=True)
+    monkeypatch.setattr("parley.cli.commands.memory._START_SECONDS", 0.01)
+    orchestrator.memory_refusals = [unavailable("MEMORY_UNAVAILABLE", "the memory service is away")] * 9
+    assert run(["memory", "search", "Kafka?"]) == GENERAL
+    assert capsys.readouterr().err.splitlines()[-1] == "parley: the memory service is away"
 
 
 @pytest.mark.parametrize(
