@@ -16,10 +16,12 @@ from parley.orchestrator.engine.runner import Runner, RunnerSettings
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.debate_record import RUNNING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
+from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Documents, Order, Where
 from tests.bench.figures import aim, main, middle, table
+from tests.support.debate_records import create_record
 
 _REPLICAS: Final = (1, 3, 10)
 _DEBATES: Final = (0, 1000, 10_000)
@@ -102,24 +104,16 @@ async def _store(debates: int, replicas: int) -> AsyncIterator[Documents]:
 
 
 def _record(number: int, owner: str, now: datetime) -> DebateRecord:
-    accepted = (now - timedelta(seconds=number)).isoformat(timespec="microseconds")
-    debate = f"deb-20300101-000000-{number:08d}"
-    return DebateRecord(
-        tenant=f"tenant-{number % _TENANTS}",
-        debate=debate,
-        request_id=str(number),
-        request_digest="",
-        format="panel@1",
-        status=RUNNING,
-        open=True,
+    return create_record(
+        f"tenant-{number % _TENANTS}",
+        f"deb-20300101-000000-{number:08d}",
+        now - timedelta(seconds=number),
+        RUNNING,
         owner=owner,
         epoch=1,
         heartbeat=3,
-        created=f"{accepted}/{debate}",
-        updated=accepted,
         question="Q" * 200,
-        opening="",
-        alive=now.isoformat(timespec="microseconds"),
+        alive=time_text(now),
     )
 
 

@@ -1,35 +1,21 @@
 """The index of debates, on every store: those that wait without an owner are out of a scan's sight until they are due."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from parley.orchestrator.log.debate_record import PAUSED, RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import Store
+from tests.support.debate_records import create_record
 
 LATER, NOW, SOONER = (f"2026-01-01T00:00:{second:02}.000000+00:00" for second in (40, 30, 20))
 
 
-def record(name: str, **fields: Any) -> DebateRecord:
-    made = DebateRecord(
-        tenant="default",
-        debate=name,
-        request_id=name,
-        request_digest="",
-        format="panel@1",
-        status=RUNNING,
-        open=True,
-        owner="one",
-        epoch=1,
-        heartbeat=0,
-        created=f"2026-01-01T00:00:00.000000+00:00/{name}",
-        updated="2026-01-01T00:00:00.000000+00:00",
-        question="",
-        opening="",
-    )
-    return replace(made, **fields)
+def record(name: str, status: str = RUNNING, owner: str | None = "one", **fields: Any) -> DebateRecord:
+    accepted = datetime(2026, 1, 1, tzinfo=UTC)
+    return create_record("default", name, accepted, status, owner=owner, epoch=1, **fields)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.log.debate_record import RUNNING, DebateRecord
+from parley.orchestrator.log.debate_record import RUNNING
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.journal import log_name
 from parley.storage.ports import Log, Record
@@ -17,6 +17,7 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepSucceeded,
 )
+from tests.support.debate_records import create_record
 from tests.support.orchestration import TENANT, Backstage
 from tests.support.passing_log import PassingLog
 
@@ -48,21 +49,9 @@ class StoppingLog(PassingLog):
 async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
     """Put a log into the store as an owner would have left it, and return the debate's id."""
     first = events[0]
-    record = DebateRecord(
-        tenant=first.tenant,
-        debate=first.debate,
-        request_id="kept",
-        request_digest="",
-        format=fold(events).spec.format,
-        status=RUNNING,
-        open=True,
-        owner=None,
-        epoch=1,
-        heartbeat=0,
-        created=f"{first.time.isoformat(timespec='microseconds')}/{first.debate}",
-        updated=first.time.isoformat(timespec="microseconds"),
-        question="",
-        opening="",
+    form = fold(events).spec.format
+    record = create_record(
+        first.tenant, first.debate, first.time, RUNNING, request_id="kept", format=form, epoch=1
     )
     name = log_name(first.tenant, first.debate)
     await stage.store.log.append(name, Record(1, "kept", tuple(event.entry for event in events)))

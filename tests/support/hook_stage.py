@@ -38,6 +38,7 @@ from parley.v1.hook_pb2 import (
     HookTarget,
     StdoutTarget,
 )
+from tests.support.debate_records import create_record
 from tests.support.orchestration import until
 
 __all__ = ["TENANT", "HookStage", "concluded", "created"]
@@ -158,23 +159,7 @@ class HookStage:
         is_marked: bool = True,
     ) -> DebateRecord:
         """Write a debate whose log has these events after its first one, and if it `is_marked` its status, as its owner does."""
-        now = time_text(self.clock.now())
-        record = DebateRecord(
-            tenant=tenant,
-            debate=debate,
-            request_id=debate,
-            request_digest="",
-            format="panel@1",
-            status=status,
-            open=False,
-            owner=None,
-            epoch=1,
-            heartbeat=0,
-            created=f"{now}/{debate}",
-            updated=now,
-            question="",
-            opening="",
-        )
+        record = create_record(tenant, debate, self.clock.now(), status, open=False, epoch=1)
         await self.index.insert(record)
         first = payloads[0] if payloads and isinstance(payloads[0], DebateCreated) else None
         await self.append(record, *(() if first else (created(),)), *payloads)

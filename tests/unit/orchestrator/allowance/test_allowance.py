@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ from grpc import StatusCode
 from parley.orchestrator.allowance.allowance import Allowance, _find_queue
 from parley.orchestrator.allowance.limits import TenantLimits
 from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
-from parley.orchestrator.log.debate_record import COMPLETED, PENDING, RUNNING, WAITING, DebateRecord
+from parley.orchestrator.log.debate_record import COMPLETED, PENDING, RUNNING, WAITING
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import Store, open_store
 from parley.v1.access_pb2 import CALL_QUEUE_READ, queue
 from parley.v1.key_pb2 import KeyBudget
 from parley.v1.orchestrator_pb2 import DESCRIPTOR
+from tests.support.debate_records import create_record
 from tests.support.manual_clock import ManualClock
 
 
@@ -39,25 +41,8 @@ def allowance(store: Store, clock: ManualClock, **limits: int) -> Allowance:
 
 async def have(store: Store, tenant: str, *statuses: str) -> None:
     for number, status in enumerate(statuses):
-        name = f"deb-{status}-{number}"
-        await DebateIndex(store.documents).insert(
-            DebateRecord(
-                tenant=tenant,
-                debate=name,
-                request_id=name,
-                request_digest="",
-                format="panel@1",
-                status=status,
-                open=True,
-                owner=None,
-                epoch=0,
-                heartbeat=0,
-                created=f"2026-01-01T00:00:00+00:00/{name}",
-                updated="2026-01-01T00:00:00+00:00",
-                question="",
-                opening="",
-            )
-        )
+        record = create_record(tenant, f"deb-{status}-{number}", datetime(2026, 1, 1, tzinfo=UTC), status)
+        await DebateIndex(store.documents).insert(record)
 
 
 async def refusal(allowance: Allowance, tenant: str = "acme") -> str:

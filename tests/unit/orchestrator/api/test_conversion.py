@@ -14,7 +14,6 @@ from parley.orchestrator.api.conversion import (
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log import debate_record
-from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.model.times import timestamp
 from parley.v1 import debate_pb2
@@ -58,6 +57,7 @@ from parley.v1.panel_pb2 import (
     Termination,
     TerminationRule,
 )
+from tests.support.debate_records import create_record
 from tests.support.orchestration import panel_settings
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, START, created, failed, log, succeeded
 
@@ -224,23 +224,7 @@ def test_why_providers_are_waited_for_is_told() -> None:
 
 
 def test_a_record_is_listed_with_its_times() -> None:
-    time = START.isoformat(timespec="microseconds")
-    record = DebateRecord(
-        tenant="default",
-        debate=DEBATE,
-        request_id="request-1",
-        request_digest="digest",
-        format="panel@1",
-        status="RUNNING",
-        open=True,
-        owner=None,
-        epoch=1,
-        heartbeat=1,
-        created=f"{time}/{DEBATE}",
-        updated=time,
-        question="Which store?",
-        opening="",
-    )
+    record = create_record("default", DEBATE, START, "RUNNING", question="Which store?")
 
     said = summary_to_proto(record)
 

@@ -1,18 +1,20 @@
 """A debate is told as its log tells it now, however it was told before, and only what is new in the log is read."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from parley.orchestrator.api.folded_debates import FoldedDebates
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.log.debate_record import DebateRecord
+from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
 from parley.storage.ports import Record
 from parley.v1.event_pb2 import Claimed, Warned
+from tests.support.debate_records import create_record
 from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
 from tests.unit.orchestrator.made_logs import CREATED
 
@@ -47,26 +49,8 @@ async def index(tmp_path: Path) -> AsyncIterator[DebateIndex]:
         yield index
 
 
-ACCEPTED = "2026-01-01T00:00:00.000000+00:00"
-
-
 def record(debate: str) -> DebateRecord:
-    return DebateRecord(
-        tenant=TENANT,
-        debate=debate,
-        request_id=debate,
-        request_digest="",
-        format="panel@1",
-        status="COMPLETED",
-        open=False,
-        owner=None,
-        epoch=0,
-        heartbeat=0,
-        created=f"{ACCEPTED}/{debate}",
-        updated=ACCEPTED,
-        question="",
-        opening="",
-    )
+    return create_record(TENANT, debate, datetime(2026, 1, 1, tzinfo=UTC), COMPLETED, open=False)
 
 
 async def written(log: NotedLog, debate: str = DEBATE, *, size: int = 0) -> WrittenLog:

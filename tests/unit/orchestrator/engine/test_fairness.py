@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,27 +16,13 @@ from parley.orchestrator.log.debate_record import PENDING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import open_store
 from parley.storage.ports import Document, Documents
+from tests.support.debate_records import create_record
 
 
 def record(tenant: str, number: int, owner: str | None = None) -> DebateRecord:
     debate = f"deb-20300101-000000-{number:08d}"
-    created = f"2030-01-01T00:00:00.{number:06d}+00:00/{debate}"
-    return DebateRecord(
-        tenant,
-        debate,
-        f"{number}",
-        "digest",
-        "panel@1",
-        PENDING,
-        True,
-        owner,
-        0,
-        0,
-        created,
-        created.partition("/")[0],
-        "Why?",
-        "",
-    )
+    accepted = datetime(2030, 1, 1, microsecond=number, tzinfo=UTC)
+    return create_record(tenant, debate, accepted, PENDING, request_id=f"{number}", owner=owner)
 
 
 def start_order(waiting: list[DebateRecord], running: list[DebateRecord] = []) -> list[tuple[str, int]]:  # noqa: B006 (not changed)
