@@ -3,19 +3,17 @@
 import asyncio
 import os
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
-from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from parley.client import ParleyClient
 from tests.bench.document_tenant import DOCUMENT_MODEL, DocumentGreed
-from tests.bench.figures import aim, main, middle, table
-from tests.bench.greedy_tenant import greedy_tenant
+from tests.bench.figures import aim, main, table
+from tests.bench.greedy_tenant import greedy_tenant, read_greed
 from tests.bench.replicas import memory_bytes, peak_memory_bytes
-from tests.bench.two_tenants import CALL_SECONDS, Measured, percentile_99, run_debates, show_cpu, two_tenants
+from tests.bench.two_tenants import Measured, run_debates, show_answers, show_debates, two_tenants
 
 _VALUES: Final = Path(__file__).parents[2] / "charts/parley/values.yaml"
 _SERVICES: Final = ("orchestrator", "gateway", "convergence", "ratings", "memory")
@@ -33,7 +31,7 @@ _RULE: Final[dict[str, object]] = {
 
 async def run(quick: bool) -> None:
     """Measure alone, then next to the greedy tenant, in one system."""
-    greed = DocumentGreed(**{name: _amount(name, usual) for name, usual in asdict(DocumentGreed()).items()})
+    greed = read_greed(DocumentGreed())
     times = 5 if quick else 12
     alone, beside = Measured(), Measured()
     async with (
@@ -47,27 +45,13 @@ async def run(quick: bool) -> None:
             await run_debates(client, beside, times)
             await asyncio.sleep(float(os.environ.get("PARLEY_BENCH_SECONDS", "20")))
             peak = peak_memory_bytes()
-    failures = [*_show_memory(at_rest, peak), *_show_debates(alone, beside)]
+    failures = _show_memory(at_rest, peak)
     print()
-    table(
-        ["the greedy tenant asked for", "times", "heard"],
-        [
-            [what, str(found.total()), ", ".join(f"{name} {count}" for name, count in found.most_common())]
-            for what, found in _counts(told)
-        ],
-    )
+    failures += show_debates(alone, beside, _TIMES_LONGER, _MILLISECONDS)
+    show_answers({what: Counter(found) for what, found in told["answers"].items()})
     print(f"\nload {os.getloadavg()[0]:.1f}")
     if failures:
         raise SystemExit(f"missed: {', '.join(failures)}")
-
-
-def _amount(name: str, usual: int) -> int:
-    """Return how much the greedy tenant takes; `PARLEY_BENCH_DEBATES=20` and the like say otherwise."""
-    return int(os.environ.get(f"PARLEY_BENCH_{name.upper()}", usual))
-
-
-def _counts(told: dict[str, Any]) -> list[tuple[str, Counter[str]]]:
-    return [(what, Counter(found)) for what, found in told["answers"].items()]
 
 
 def _show_memory(at_rest: dict[str, float], peak: dict[str, float]) -> list[str]:
@@ -90,36 +74,6 @@ def _show_memory(at_rest: dict[str, float], peak: dict[str, float]) -> list[str]
 
 def _aim_of(peak: float, limit: float) -> str:
     return aim(round(peak / _MIB), round(limit / _MIB))
-
-
-def _show_debates(alone: Measured, beside: Measured) -> list[str]:
-    """Print the debates and the calls of the other tenant. Return the aims that are missed."""
-    ratio = round(median(beside.debates) / median(alone.debates), 3)
-    slowest = [percentile_99(each.looks) for each in (alone, beside)]
-    print()
-    table(
-        [f"13 calls at {CALL_SECONDS * 1000:.0f} ms", "alone", "beside the greedy tenant", "ratio", "aim"],
-        [
-            [
-                "debate, seconds (lowest-highest)",
-                middle(alone.debates),
-                middle(beside.debates),
-                f"{ratio:.3f}",
-                aim(ratio, _TIMES_LONGER),
-            ],
-            [
-                f"p99 of {len(alone.looks)} and {len(beside.looks)} GetDebate, ms",
-                *(f"{each:.1f}" for each in slowest),
-                f"{slowest[1] / slowest[0]:.1f}",
-                aim(round(slowest[1], 1), _MILLISECONDS),
-            ],
-        ],
-    )
-    show_cpu(alone, beside)
-    return [
-        *(["ratio of debates"] if ratio > _TIMES_LONGER else []),
-        *(["p99 of GetDebate"] if slowest[1] > _MILLISECONDS else []),
-    ]
 
 
 def _chart_limits() -> dict[str, float]:

@@ -3,20 +3,16 @@
 import asyncio
 import json
 import os
-import sys
-import time
-from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from parley.runtime.channel import channel
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.orchestrator_pb2_grpc import OrchestratorServiceStub
-from tests.bench.greedy_tenant import Told, create_request
+from tests.bench.greedy_tenant import Told, create_request, run_tenant
 
 DOCUMENT_MODEL: Final = "document-model"
 """The model that its debates ask."""
@@ -141,18 +137,7 @@ def _seconds_to_wait(error: grpc.aio.AioRpcError) -> float:
 async def _main() -> None:
     greed = DocumentGreed(**json.loads(os.environ["GREED"]))
     tenant = _Tenant(os.environ["KEY"], greed)
-    async with AsyncExitStack() as stack:
-        connections = 3 + greed.watches // _STREAMS_A_CONNECTION
-        opened = [await stack.enter_async_context(channel(os.environ["ADDRESS"])) for _ in range(connections)]
-        stubs = [OrchestratorServiceStub(each) for each in opened]
-        async with asyncio.TaskGroup() as tasks:
-            await tenant.take(stubs, tasks)
-            print("ready", flush=True)
-            tenant.told.seconds = -time.monotonic()
-            await asyncio.to_thread(sys.stdin.read)
-            tenant.told.seconds += time.monotonic()
-            print(json.dumps(asdict(tenant.told)), flush=True)
-            os._exit(0)  # thousands of streams need no farewell
+    await run_tenant(tenant.take, tenant.told, 3 + greed.watches // _STREAMS_A_CONNECTION)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 
@@ -24,7 +24,7 @@ from tests.bench.environment import MODEL
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["DEAD_MODEL", "Greed", "Told", "create_request", "greedy_tenant"]
+__all__ = ["DEAD_MODEL", "Greed", "Told", "create_request", "greedy_tenant", "read_greed", "run_tenant"]
 
 DEAD_MODEL: Final = "dead-model"
 """The model that its debates ask."""
@@ -35,6 +35,9 @@ _STARTS_WITHIN: Final = 300.0
 
 
 Answer = TypeVar("Answer")
+Greedy = TypeVar("Greedy", bound="DataclassInstance")
+Take = Callable[[list[OrchestratorServiceStub], asyncio.TaskGroup], Awaitable[None]]
+"""Comes to the limits, and stays there in tasks that do not end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Told:
 @asynccontextmanager
 async def greedy_tenant(
     address: str, key: str, greed: "DataclassInstance", module: str = "tests.bench.greedy_tenant"
-) -> AsyncIterator[dict[str, object]]:
+) -> AsyncIterator[dict[str, Any]]:
     """Run a module as the tenant at its limits while the block runs; what it counted is in the yielded dict after the block."""
     environment = os.environ | {"ADDRESS": address, "KEY": key, "GREED": json.dumps(asdict(greed))}
     process = await asyncio.create_subprocess_exec(
@@ -84,7 +87,7 @@ async def greedy_tenant(
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    told: dict[str, object] = {}
+    told: dict[str, Any] = {}
     try:
         async with asyncio.timeout(_STARTS_WITHIN):
             assert await process.stdout.readline() == b"ready\n", "the greedy tenant did not start"
@@ -118,7 +121,6 @@ class _Tenant:
                 stub = stubs[1 + number // _STREAMS_A_CONNECTION]
                 opened.create_task(self._watch(stub, number, opening, tasks))
         await self._settled()
-        self.told.seconds = -time.monotonic()
         if self._debates:
             self._flood(stubs[0], tasks)
         if self._greed.parts:
@@ -212,27 +214,32 @@ def create_request(name: str, route: str = _ROUTE) -> pb.CreateDebateRequest:
     return pb.CreateDebateRequest(request_id=f"greedy-{name}", spec=spec)
 
 
+def read_greed(usual: Greedy) -> Greedy:
+    """Return how much a tenant takes: as usual, but where `PARLEY_BENCH_WATCHES=0` and the like say otherwise."""
+    amounts = asdict(usual).items()
+    return replace(
+        usual, **{name: int(os.environ.get(f"PARLEY_BENCH_{name.upper()}", many)) for name, many in amounts}
+    )
+
+
+async def run_tenant(take: Take, told: Told, connections: int) -> None:
+    """Run the tenant's process: it takes all it can get over so many connections until stdin ends, and then prints what it counted."""
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(channel(os.environ["ADDRESS"])) for _ in range(connections)]
+        async with asyncio.TaskGroup() as tasks:
+            await take([OrchestratorServiceStub(each) for each in opened], tasks)
+            print("ready", flush=True)
+            began = time.monotonic()
+            await asyncio.to_thread(sys.stdin.read)
+            told.seconds = time.monotonic() - began
+            print(json.dumps(asdict(told)), flush=True)
+            os._exit(0)  # thousands of streams need no farewell
+
+
 async def _main() -> None:
     greed = Greed(**json.loads(os.environ["GREED"]))
     tenant = _Tenant(os.environ["KEY"], greed)
-    async with AsyncExitStack() as stack:
-        connections = 2 + greed.watches // _STREAMS_A_CONNECTION
-        opened = [await stack.enter_async_context(channel(os.environ["ADDRESS"])) for _ in range(connections)]
-        async with asyncio.TaskGroup() as tasks:
-            work = tasks.create_task(
-                _take_until_told(tenant, [OrchestratorServiceStub(each) for each in opened])
-            )
-            await work
-
-
-async def _take_until_told(tenant: _Tenant, stubs: list[OrchestratorServiceStub]) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        await tenant.take(stubs, tasks)
-        print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-        tenant.told.seconds += time.monotonic()
-        print(json.dumps(asdict(tenant.told)), flush=True)
-        os._exit(0)  # thousands of streams need no farewell
+    await run_tenant(tenant.take, tenant.told, 2 + greed.watches // _STREAMS_A_CONNECTION)
 
 
 if __name__ == "__main__":

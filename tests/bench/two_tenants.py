@@ -4,11 +4,11 @@ import asyncio
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
 from typing import Final
 
 from parley.client import ParleyClient
@@ -16,7 +16,7 @@ from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE
 from parley.v1.event_pb2 import Event
 from tests.bench.environment import MODEL
-from tests.bench.figures import table
+from tests.bench.figures import aim, middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import Models, model_server
 from tests.bench.replicas import cpu_seconds, service
@@ -56,8 +56,55 @@ class System:
     models: Models
 
 
-def show_cpu(alone: Measured, beside: Measured) -> None:
-    """Print what each process took of a core, without the greedy tenant and with it."""
+def show_debates(alone: Measured, beside: Measured, times_longer: float, milliseconds: float) -> list[str]:
+    """Print debates, calls and CPU, without the greedy tenant and with it. Return which of the two aims are missed."""
+    ratio = round(median(beside.debates) / median(alone.debates), 3)
+    slowest = [round(_percentile_99(each.looks), 1) for each in (alone, beside)]
+    table(
+        [f"13 calls at {CALL_SECONDS * 1000:.0f} ms", "alone", "beside the greedy tenant", "ratio", "aim"],
+        [
+            [
+                "debate, seconds (lowest-highest)",
+                middle(alone.debates),
+                middle(beside.debates),
+                f"{ratio:.3f}",
+                aim(ratio, times_longer),
+            ],
+            [
+                "GetDebate, ms (lowest-highest)",
+                middle(alone.looks, 1),
+                middle(beside.looks, 1),
+                f"{median(beside.looks) / median(alone.looks):.1f}",
+                "",
+            ],
+            [
+                f"p99 of {len(alone.looks)} and {len(beside.looks)}",
+                *(f"{each:.1f}" for each in slowest),
+                f"{slowest[1] / slowest[0]:.1f}",
+                aim(slowest[1], milliseconds),
+            ],
+        ],
+    )
+    _show_cpu(alone, beside)
+    return [
+        *(["ratio of debates"] if ratio > times_longer else []),
+        *(["p99 of GetDebate"] if slowest[1] > milliseconds else []),
+    ]
+
+
+def show_answers(answers: Mapping[str, Counter[str]]) -> None:
+    """Print what the greedy tenant asked for, and how often it heard which answer."""
+    print()
+    table(
+        ["the greedy tenant asked for", "times", "heard"],
+        [
+            [what, str(found.total()), ", ".join(f"{name} {count}" for name, count in found.most_common())]
+            for what, found in answers.items()
+        ],
+    )
+
+
+def _show_cpu(alone: Measured, beside: Measured) -> None:
     print()
     table(
         ["CPU, % of a core", "alone", "beside"],
@@ -68,7 +115,7 @@ def show_cpu(alone: Measured, beside: Measured) -> None:
     )
 
 
-def percentile_99(values: list[float]) -> float:
+def _percentile_99(values: list[float]) -> float:
     """Return the value that one in a hundred exceeds."""
     return quantiles(values, n=100, method="inclusive")[-1]
 
