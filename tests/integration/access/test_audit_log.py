@@ -23,7 +23,6 @@ from parley.orchestrator.audit.trail import AuditTrail
 from parley.orchestrator.audit.writer import AuditWriter
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
-from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import ServerSettings, Service, start_server
 from parley.runtime.tasks import background_task
 from parley.storage.opening import Store, open_store
@@ -42,6 +41,7 @@ from parley.v1.audit_pb2 import (
     changes,
 )
 from tests.support.access import key_for, methods, stub_call
+from tests.support.catching import catch_error
 from tests.support.orchestration import Orchestrator, orchestrating, until, until_at_rest
 from tests.support.passing_log import PassingLog
 from tests.support.right_requests import RIGHT_REQUESTS
@@ -382,9 +382,8 @@ async def test_every_rpc_leaves_the_entries_that_the_contract_says(served: Serve
 @pytest.mark.parametrize("method", [each for each in OUTER if is_change(each)], ids=lambda each: each.name)
 async def test_nothing_is_changed_that_cannot_be_recorded(served: Served, method: MethodDescriptor) -> None:
     served.log.broken = True
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await served.call(method)
-    assert from_rpc_error(caught.value).reason == "STORE_UNAVAILABLE"
+    error = await catch_error(served.call(method))
+    assert error.reason == "STORE_UNAVAILABLE"
     assert served.reached == []
     served.log.broken = False
     assert told(await served.entries()) == [(method.name, "started"), (method.name, "failed")]

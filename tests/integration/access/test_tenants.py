@@ -10,12 +10,12 @@ import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor import MethodDescriptor
 
-from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import Service, start_server
 from parley.storage.opening import open_store
 from parley.v1 import debate_pb2, gateway_pb2_grpc, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN, ACCESS_ROLE_READ
 from tests.support.access import Headers, key_for, methods, stub_call
+from tests.support.catching import catch_error
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.right_requests import RIGHT_REQUESTS
 from tests.support.scripted_gateway import ScriptedGateway
@@ -75,9 +75,8 @@ def naming(method: MethodDescriptor, debate_id: str) -> object:
 async def test_another_tenants_debate_is_not_there(tenants: Tenants, method: MethodDescriptor) -> None:
     request = naming(method, tenants.debate_id)
     for headers in (tenants.other, (*tenants.other, ("parley-tenant", "acme"))):
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub_call(tenants.orchestrator.connection, method, headers, request)
-        assert from_rpc_error(caught.value).reason == "DEBATE_NOT_FOUND"
+        error = await catch_error(stub_call(tenants.orchestrator.connection, method, headers, request))
+        assert error.reason == "DEBATE_NOT_FOUND"
 
 
 async def test_a_tenants_list_holds_its_own_debates_alone(tenants: Tenants) -> None:

@@ -15,10 +15,11 @@ from parley.convergence.held_model import IDLE_SECONDS
 from parley.convergence.settings import ConvergenceSettings
 from parley.convergence.vectors import Vector
 from parley.runtime.channel import channel
-from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import start_server
 from parley.v1 import convergence_pb2 as pb
 from parley.v1.convergence_pb2_grpc import ConvergenceServiceStub
+from tests.support.catching import catch_error
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import ModelServer
@@ -49,12 +50,6 @@ def requests(
             yield pb.EmbedRequest(text=text, model=model)
 
     return stream()
-
-
-async def refused(call: object) -> ParleyError:
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await call  # type: ignore[misc]
-    return from_rpc_error(raised.value)
 
 
 async def test_a_stream_of_texts_comes_back_as_vectors_in_its_order(
@@ -227,7 +222,7 @@ async def test_pairs_that_are_too_many_or_too_long_are_refused(convergence: Conv
         ([pb.PositionPair()] * 513, "pairs"),
         ([pb.PositionPair(other_position="x" * 2_001)], "pairs[0].other_position"),
     ):
-        error = await refused(convergence.ComparePositions(pb.ComparePositionsRequest(pairs=pairs)))
+        error = await catch_error(convergence.ComparePositions(pb.ComparePositionsRequest(pairs=pairs)))
         assert [each.field for each in error.violations] == [field]
 
 
@@ -278,7 +273,7 @@ async def test_agents_that_agree_have_converged_and_critics_have_a_say(
 
 
 async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceServiceStub) -> None:
-    error = await refused(
+    error = await catch_error(
         convergence.Assess(
             pb.AssessRequest(
                 question=" ",
@@ -298,7 +293,7 @@ async def test_every_bad_field_is_listed_at_once(convergence: ConvergenceService
         "settled[0]",
         "agreement_threshold_percent",
     ]
-    assert (await refused(convergence.GroupPositions(pb.GroupPositionsRequest(question="x")))).violations
+    assert (await catch_error(convergence.GroupPositions(pb.GroupPositionsRequest(question="x")))).violations
 
 
 async def test_any_compatible_endpoint_can_embed_and_its_absence_is_said() -> None:
@@ -407,27 +402,26 @@ async def test_a_head_for_support_that_the_settings_name_finds_what_supports_cla
 
 
 async def test_without_a_head_for_support_it_is_refused(convergence: ConvergenceServiceStub) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await convergence.FindSupport(pb.FindSupportRequest(claims=["It is wet."], texts=["Water is wet."]))
-    error = from_rpc_error(raised.value)
+    error = await catch_error(
+        convergence.FindSupport(pb.FindSupportRequest(claims=["It is wet."], texts=["Water is wet."]))
+    )
     assert (error.code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "NO_SUPPORT_MODEL")
 
 
 async def test_every_bad_field_of_a_search_for_support_is_named(convergence: ConvergenceServiceStub) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await convergence.FindSupport(pb.FindSupportRequest(claims=[" "] * 13, texts=["a" * 100_001]))
-    named = [each.field for each in from_rpc_error(raised.value).violations]
+    error = await catch_error(
+        convergence.FindSupport(pb.FindSupportRequest(claims=[" "] * 13, texts=["a" * 100_001]))
+    )
+    named = [each.field for each in error.violations]
     assert {"claims", "claims[0]", "texts[0]"} <= set(named)
 
 
 async def test_a_search_for_support_takes_up_to_a_hundred_texts(convergence: ConvergenceServiceStub) -> None:
     reasons = []
     for count in (100, 101):
-        with pytest.raises(grpc.aio.AioRpcError) as raised:
-            await convergence.FindSupport(
-                pb.FindSupportRequest(claims=["It is wet."], texts=["Water."] * count)
-            )
-        error = from_rpc_error(raised.value)
+        error = await catch_error(
+            convergence.FindSupport(pb.FindSupportRequest(claims=["It is wet."], texts=["Water."] * count))
+        )
         reasons.append((error.reason, [each.field for each in error.violations]))
     assert reasons[0] == ("NO_SUPPORT_MODEL", []), "it was looked at no further"
     assert reasons[1][1] == ["texts"]

@@ -8,7 +8,6 @@ import grpc
 import pytest
 
 from parley.gateway import servicer
-from parley.runtime.errors import from_rpc_error
 from parley.v1 import agent_pb2, gateway_pb2
 from tests.integration.gateway.harness import (
     CHAT,
@@ -20,6 +19,7 @@ from tests.integration.gateway.harness import (
     request,
     structured,
 )
+from tests.support.catching import catch_error
 from tests.support.model_server import (
     Fault,
     FaultKind,
@@ -229,9 +229,7 @@ async def test_cancel_call_stops_the_named_call() -> None:
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         cancelled = await gateway.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id))
         assert cancelled.was_running
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call
-        failure = from_rpc_error(caught.value)
+        failure = await catch_error(call)
         assert (failure.code, failure.reason) == (grpc.StatusCode.CANCELLED, "CALL_CANCELLED")
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=30)
         again = await gateway.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id))
@@ -264,9 +262,9 @@ async def test_a_bad_list_of_calls_to_forget_is_refused(
     calls: list[gateway_pb2.CallId], field: str, said: str
 ) -> None:
     async with ModelServer() as server, one_server(server) as gateway:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=calls))
-        failure = from_rpc_error(caught.value)
+        failure = await catch_error(
+            gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=calls))
+        )
         assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
         assert [(each.field, each.description) for each in failure.violations] == [(field, said)]
 

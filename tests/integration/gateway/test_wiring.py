@@ -16,7 +16,7 @@ from parley.gateway.__main__ import build
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.channel import channel
-from parley.runtime.errors import ConfigurationError, PartFailedError, from_rpc_error
+from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from tests.integration.gateway.harness import (
     KEY,
@@ -29,6 +29,7 @@ from tests.integration.gateway.harness import (
     settings_for,
 )
 from tests.integration.gateway.processes import gateway_process
+from tests.support.catching import catch_error
 from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, error
 from tests.support.spans import forget_spans, spans_when
 
@@ -47,9 +48,8 @@ async def test_agents_are_listed_in_order_and_found_by_id() -> None:
         assert listed.default_judge == "judge"
         found = await gateway.stub.GetAgent(gateway_pb2.GetAgentRequest(agent_id="security"))
         assert found.agent.role == "security"
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await gateway.stub.GetAgent(gateway_pb2.GetAgentRequest(agent_id="nobody"))
-        assert from_rpc_error(caught.value).code is grpc.StatusCode.NOT_FOUND
+        error = await catch_error(gateway.stub.GetAgent(gateway_pb2.GetAgentRequest(agent_id="nobody")))
+        assert error.code is grpc.StatusCode.NOT_FOUND
 
 
 async def test_routes_say_what_serves_an_agent_without_routes(tmp_path: Path) -> None:
@@ -249,9 +249,8 @@ async def test_a_stopping_server_lets_a_call_finish_and_ends_watches_with_draini
         call = asyncio.create_task(gateway.ask())
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         draining = asyncio.create_task(gateway.server.drain())
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await last_of(watch)
-        assert from_rpc_error(caught.value).reason == "DRAINING"
+        error = await catch_error(last_of(watch))
+        assert error.reason == "DRAINING"
         assert (await call).answer.text
         await draining
 

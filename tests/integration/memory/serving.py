@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import grpc
-import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.convergence.agreement import Agreements
@@ -15,7 +13,6 @@ from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.__main__ import build
 from parley.memory.settings import MemorySettings
 from parley.runtime.channel import channel
-from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import Service, start_server
 from parley.v1 import memory_pb2 as pb
 from parley.v1.convergence_pb2_grpc import add_ConvergenceServiceServicer_to_server
@@ -33,7 +30,6 @@ __all__ = [
     "convergence",
     "debate",
     "recalled",
-    "refused",
     "running",
     "with_a_reversal",
     "with_all_that_a_debate_leaves",
@@ -89,12 +85,6 @@ async def recalled(
 ) -> list[pb.PastDebate]:
     found = stub.Recall(pb.RecallRequest(text=text, **request), metadata=metadata)  # type: ignore[arg-type]
     return [each.debate async for each in found]
-
-
-async def refused(call: object) -> ParleyError:
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await call  # type: ignore[misc]
-    return from_rpc_error(raised.value)
 
 
 def with_all_that_a_debate_leaves(request: pb.RecordDebateRequest) -> pb.RecordDebateRequest:

@@ -7,7 +7,8 @@ from parley.memory.approvals import APPROVALS
 from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
-from tests.integration.memory.serving import ACME, KAFKA, convergence, debate, recalled, refused, running
+from tests.integration.memory.serving import ACME, KAFKA, convergence, debate, recalled, running
+from tests.support.catching import catch_error
 
 
 async def rate(memory: MemoryServiceStub, debate_id: str, value: int, number: int = 1) -> bool:
@@ -67,5 +68,5 @@ async def test_feedback_on_a_debate_that_is_forgotten_is_not_kept(tmp_path: Path
 
 
 async def test_every_bad_field_of_feedback_is_named(memory: MemoryServiceStub) -> None:
-    error = await refused(memory.RateDebate(pb.RateDebateRequest(debate_id="a/b", value=2)))
+    error = await catch_error(memory.RateDebate(pb.RateDebateRequest(debate_id="a/b", value=2)))
     assert [each.field for each in error.violations] == ["debate_id", "number", "value"]

@@ -20,7 +20,8 @@ from parley.runtime.errors import ConfigurationError, PartFailedError
 from parley.storage.opening import open_store
 from parley.storage.ports import Fields
 from parley.storage.qdrant import edge
-from tests.integration.memory.serving import PRICES, convergence, debate, recalled, refused, running
+from tests.integration.memory.serving import PRICES, convergence, debate, recalled, running
+from tests.support.catching import catch_error
 from tests.support.hash_embedder import HashEmbedder
 
 
@@ -157,7 +158,7 @@ async def test_on_a_disk_that_is_nearly_full_memory_says_so_and_goes_on_when_the
         await stub.RecordDebate(debate("deb-1"))
         with monkeypatch.context() as nearly_full:
             nearly_full.setattr(edge, "_MIN_FREE_BYTES", 2**62)
-            error = await refused(stub.RecordDebate(debate("deb-2", PRICES)))
+            error = await catch_error(stub.RecordDebate(debate("deb-2", PRICES)))
             assert error.code == grpc.StatusCode.UNAVAILABLE
             assert "free some room" in error.message
             assert len(await recalled(stub, "Kafka for orders?")) == 1

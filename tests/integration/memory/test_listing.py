@@ -9,11 +9,11 @@ from tests.integration.memory.serving import (
     ACME,
     convergence,
     debate,
-    refused,
     running,
     with_a_reversal,
     with_all_that_a_debate_leaves,
 )
+from tests.support.catching import catch_error
 
 
 async def test_issues_of_debates_are_listed_as_patterns_until_these_are_forgotten(
@@ -57,15 +57,15 @@ async def test_a_bad_request_for_moments_names_every_bad_field(memory: MemorySer
     forged = to_token((0, "2026\0"))
     for token in ("no", forged):
         request = pb.ListMomentsRequest(kind=99, page_size=-1, page_token=token)  # type: ignore[arg-type]
-        error = await refused(memory.ListMoments(request))
+        error = await catch_error(memory.ListMoments(request))
         assert [each.field for each in error.violations] == ["kind", "page_size", "page_token"]
 
 
 async def test_a_bad_request_for_patterns_names_every_bad_field(memory: MemoryServiceStub) -> None:
     request = pb.ListPatternsRequest(text="a" * 100_001, domain="a" * 65, page_size=-1, page_token="no")
-    error = await refused(memory.ListPatterns(request))
+    error = await catch_error(memory.ListPatterns(request))
     assert [each.field for each in error.violations] == ["text", "domain", "page_size", "page_token"]
-    error = await refused(memory.ListPatterns(pb.ListPatternsRequest(text=" ", only_related=True)))
+    error = await catch_error(memory.ListPatterns(pb.ListPatternsRequest(text=" ", only_related=True)))
     assert [each.field for each in error.violations] == ["only_related"]
 
 
@@ -107,5 +107,5 @@ async def test_opposed_stands_are_a_flip_by_the_agreement_model_and_cannot_be_to
 
 async def test_a_bad_request_for_positions_names_every_bad_field(memory: MemoryServiceStub) -> None:
     request = pb.ListPositionsRequest(agent_id="a" * 16_385, page_size=-1, page_token="no")
-    error = await refused(memory.ListPositions(request))
+    error = await catch_error(memory.ListPositions(request))
     assert [each.field for each in error.violations] == ["agent_id", "page_size", "page_token"]

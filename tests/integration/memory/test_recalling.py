@@ -10,7 +10,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.convergence.servicer import ConvergenceServicer
 from parley.memory.debate import DEBATES
-from parley.runtime.errors import from_rpc_error
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document
 from parley.storage.sqlite.documents import SqliteDocuments
@@ -23,11 +22,11 @@ from tests.integration.memory.serving import (
     convergence,
     debate,
     recalled,
-    refused,
     running,
     with_a_reversal,
     with_all_that_a_debate_leaves,
 )
+from tests.support.catching import catch_error
 from tests.support.hash_embedder import HashEmbedder
 
 
@@ -88,9 +87,9 @@ async def test_all_that_a_debate_left_is_returned_to_its_tenant_alone(memory: Me
     asked = pb.GetRecordRequest(debate_id="deb-1")
     found = await memory.GetRecord(asked, metadata=ACME)
     assert pb.RecordDebateRequest(debate=found.debate, stands=found.stands, issues=found.issues) == request
-    assert (await refused(memory.GetRecord(asked))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
+    assert (await catch_error(memory.GetRecord(asked))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
     await memory.ForgetDebate(pb.ForgetDebateRequest(debate_id="deb-1"), metadata=ACME)
-    assert (await refused(memory.GetRecord(asked, metadata=ACME))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
+    assert (await catch_error(memory.GetRecord(asked, metadata=ACME))).reason == "REMEMBERED_DEBATE_NOT_FOUND"
 
 
 async def test_a_debate_with_fields_of_a_newer_version_is_the_same_the_second_time(
@@ -106,7 +105,7 @@ async def test_another_stand_is_other_content(memory: MemoryServiceStub) -> None
     request = with_all_that_a_debate_leaves(debate("deb-1"))
     await memory.RecordDebate(request)
     request.stands[0].for_decision = False
-    error = await refused(memory.RecordDebate(request))
+    error = await catch_error(memory.RecordDebate(request))
     assert error.reason == "DEBATE_REUSED"
 
 
@@ -120,7 +119,7 @@ async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -
     request.stands[0].first_text = "a" * 17_000
     request.stands[1].first_position = -1
     request.issues[0].issue.severity = 11
-    error = await refused(memory.RecordDebate(request))
+    error = await catch_error(memory.RecordDebate(request))
     assert [each.field for each in error.violations] == [
         "debate.confidence.percent",
         "debate.relevance",
@@ -134,7 +133,7 @@ async def test_every_bad_part_of_a_debate_is_listed(memory: MemoryServiceStub) -
     request = debate("deb-1")
     for _ in range(33):
         request.debate.dissents.add(agent_id="ada", text="No.")
-    error = await refused(memory.RecordDebate(request))
+    error = await catch_error(memory.RecordDebate(request))
     assert [each.field for each in error.violations] == ["debate.dissents"]
 
 
@@ -166,7 +165,7 @@ async def test_a_debate_is_remembered_once(memory: MemoryServiceStub) -> None:
     await memory.RecordDebate(debate("deb-1"))
     assert (await memory.RecordDebate(debate("deb-1"))).existed
     assert len(await recalled(memory, "Kafka for orders?")) == 1
-    error = await refused(memory.RecordDebate(debate("deb-1", PRICES)))
+    error = await catch_error(memory.RecordDebate(debate("deb-1", PRICES)))
     assert (error.code, error.reason) == (grpc.StatusCode.ALREADY_EXISTS, "DEBATE_REUSED")
 
 
@@ -184,7 +183,7 @@ async def test_without_convergence_it_says_so_and_does_its_work_when_it_is_back(
         await stub.RecordDebate(debate("deb-1", PRICES))
     async with running(tmp_path, "127.0.0.1:9") as stub:
         for call in (stub.RecordDebate(debate("deb-2")), recalled(stub, "Kafka?")):
-            error = await refused(call)
+            error = await catch_error(call)
             assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "CONVERGENCE_UNAVAILABLE")
     async with convergence() as address, running(tmp_path, address) as stub:
         assert not (await stub.RecordDebate(debate("deb-2"))).existed
@@ -206,7 +205,7 @@ async def test_texts_of_the_largest_size_are_remembered(memory: MemoryServiceStu
 
 
 async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> None:
-    error = await refused(
+    error = await catch_error(
         memory.RecordDebate(pb.RecordDebateRequest(debate=pb.PastDebate(debate_id="a/b", question=" ")))
     )
     assert [each.field for each in error.violations] == [
@@ -215,7 +214,7 @@ async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> N
         "debate.conclusion",
         "debate.concluded_at",
     ]
-    error = await refused(recalled(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
+    error = await catch_error(recalled(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
     assert [each.field for each in error.violations] == ["text", "limit", "floor_percent", "domain"]
 
 
@@ -223,9 +222,7 @@ async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> N
 async def test_a_time_that_is_none_is_refused(memory: MemoryServiceStub, seconds: int, nanos: int) -> None:
     request = debate("deb-odd")
     request.debate.concluded_at.CopyFrom(Timestamp(seconds=seconds, nanos=nanos))
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await memory.RecordDebate(request)
-    refused = from_rpc_error(raised.value)
+    refused = await catch_error(memory.RecordDebate(request))
     assert [each.field for each in refused.violations] == ["debate.concluded_at"]
 
 
@@ -247,6 +244,6 @@ async def test_a_bad_earlier_decision_is_refused(memory: MemoryServiceStub) -> N
     request = with_a_reversal(debate("deb-1"))
     request.debate.related[0].reason = "NUL\0"
     request.debate.related[0].decided_at.seconds = 10**12
-    error = await refused(memory.RecordDebate(request))
+    error = await catch_error(memory.RecordDebate(request))
     fields = ["debate.related[0].reason", "debate.related[0].decided_at"]
     assert [each.field for each in error.violations] == fields

@@ -11,11 +11,12 @@ import pytest
 
 from parley.orchestrator.watch.watcher import slow_reader_error
 from parley.runtime.byte_budget import ByteBudget, Share
-from parley.runtime.errors import ParleyError, from_rpc_error
+from parley.runtime.errors import ParleyError
 from parley.runtime.server import RunningServer
 from parley.runtime.watching import WatchStream, watch_events
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 from parley.v1.event_pb2 import Event
+from tests.support.catching import catch_error
 from tests.support.orchestration import Orchestrator, kind_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -60,9 +61,7 @@ async def test_a_reader_that_takes_nothing_is_cut_and_told_where_to_go_on_and_th
         stream = aiter(narrow.WatchDebate(orchestrator_pb2.WatchDebateRequest(debate_id=debate)))
         seen = [(await anext(stream)).event.sequence]
         await asyncio.wait_for(cut.wait(), WITHIN)
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await _rest(stream, seen)
-        error = from_rpc_error(caught.value)
+        error = await catch_error(_rest(stream, seen))
         assert (error.code, error.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER")
         assert f"after sequence {error.metadata['last_sequence']}" in error.message
         assert len(seen) < len(whole)

@@ -11,10 +11,11 @@ import pytest
 from parley.ratings.__main__ import build
 from parley.ratings.settings import RatingsSettings
 from parley.runtime.channel import channel
-from parley.runtime.errors import ConfigurationError, ParleyError, from_rpc_error
+from parley.runtime.errors import ConfigurationError
 from parley.runtime.server import start_server
 from parley.v1 import ratings_pb2 as pb
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
+from tests.support.catching import catch_error
 from tests.support.mounts import fill, mounted
 
 ACME = (("parley-tenant", "acme"),)
@@ -39,12 +40,6 @@ async def ratings(tmp_path: Path) -> AsyncIterator[RatingsServiceStub]:
 def outcome(debate_id: str, domain: str = "", **scores: float) -> pb.RecordMatchRequest:
     results = [pb.MatchResult(agent_id=agent_id, score=score) for agent_id, score in scores.items()]
     return pb.RecordMatchRequest(debate_id=debate_id, domain=domain, results=results)
-
-
-async def refused(call: object) -> ParleyError:
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await call  # type: ignore[misc]
-    return from_rpc_error(raised.value)
 
 
 async def weights(stub: RatingsServiceStub, *agent_ids: str, domain: str = "") -> list[float]:
@@ -75,7 +70,7 @@ async def test_a_debate_counts_once(ratings: RatingsServiceStub) -> None:
     again = await ratings.RecordMatch(outcome("d1", bo=4, ada=9))
     assert again.existed
     assert again.changes == first.changes
-    error = await refused(ratings.RecordMatch(outcome("d1", ada=4, bo=9)))
+    error = await catch_error(ratings.RecordMatch(outcome("d1", ada=4, bo=9)))
     assert (error.code, error.reason) == (grpc.StatusCode.ALREADY_EXISTS, "DEBATE_REUSED")
     assert await weights(ratings, "ada") == pytest.approx([1.032])
 
@@ -110,7 +105,7 @@ async def test_every_bad_field_is_listed_at_once(ratings: RatingsServiceStub) ->
         domain="x" * 65,
         results=[pb.MatchResult(agent_id="Ada", score=11), pb.MatchResult(agent_id="bo", score=float("nan"))],
     )
-    error = await refused(ratings.RecordMatch(request))
+    error = await catch_error(ratings.RecordMatch(request))
     assert error.code is grpc.StatusCode.INVALID_ARGUMENT
     assert [each.field for each in error.violations] == [
         "debate_id",
@@ -119,10 +114,10 @@ async def test_every_bad_field_is_listed_at_once(ratings: RatingsServiceStub) ->
         "results[0].score",
         "results[1].score",
     ]
-    assert (await refused(ratings.RecordMatch(outcome("d1", ada=9)))).violations[0].field == "results"
-    assert (await refused(ratings.GetWeights(pb.GetWeightsRequest()))).violations[0].field == "agent_ids"
+    assert (await catch_error(ratings.RecordMatch(outcome("d1", ada=9)))).violations[0].field == "results"
+    assert (await catch_error(ratings.GetWeights(pb.GetWeightsRequest()))).violations[0].field == "agent_ids"
     for bad in (pb.ListRatingsRequest(page_token="nonsense"), pb.ListRatingsRequest(page_size=-1)):
-        assert (await refused(ratings.ListRatings(bad))).code is grpc.StatusCode.INVALID_ARGUMENT
+        assert (await catch_error(ratings.ListRatings(bad))).code is grpc.StatusCode.INVALID_ARGUMENT
     assert not (await ratings.ListRatings(pb.ListRatingsRequest(page_size=1_000_000))).ratings, "200 are"
 
 
@@ -151,10 +146,10 @@ async def test_what_people_said_is_listed_beside_the_ratings(ratings: RatingsSer
 
 
 async def test_bad_feedback_is_refused_whole(ratings: RatingsServiceStub) -> None:
-    error = await refused(ratings.RecordFeedback(pb.RecordFeedbackRequest(debate_id=" ", value=2)))
+    error = await catch_error(ratings.RecordFeedback(pb.RecordFeedbackRequest(debate_id=" ", value=2)))
     assert {each.field for each in error.violations} == {"debate_id", "number", "value", "agent_ids"}
     await ratings.RecordFeedback(word(1))
-    assert (await refused(ratings.RecordFeedback(word(-1)))).reason == "FEEDBACK_REUSED"
+    assert (await catch_error(ratings.RecordFeedback(word(-1)))).reason == "FEEDBACK_REUSED"
 
 
 def judged(debate_id: str, right: dict[str, bool], **scores: float) -> pb.RecordMatchRequest:
@@ -230,9 +225,9 @@ async def test_a_correction_counts_once_and_shows_in_the_history(ratings: Rating
     assert [each.agent_id for each in listed] == ["bo", "cy"]
     correction.void = False
     correction.results.extend(outcome("d1", ada=1, bo=2).results)
-    assert (await refused(ratings.CorrectMatch(correction))).reason == "CORRECTION_REUSED"
+    assert (await catch_error(ratings.CorrectMatch(correction))).reason == "CORRECTION_REUSED"
     correction.debate_id = "unknown"
-    assert (await refused(ratings.CorrectMatch(correction))).code is grpc.StatusCode.NOT_FOUND
+    assert (await catch_error(ratings.CorrectMatch(correction))).code is grpc.StatusCode.NOT_FOUND
 
 
 async def test_the_history_is_paged_and_of_an_agent_or_a_domain(ratings: RatingsServiceStub) -> None:
@@ -265,7 +260,7 @@ async def test_a_team_is_chosen_with_its_reasons(ratings: RatingsServiceStub) ->
     assert all(each.reason for each in found)
     assert (await ratings.SelectTeam(request)).candidates == found
     request.size, request.exploration_share = 4, 2
-    assert {each.field for each in (await refused(ratings.SelectTeam(request))).violations} == {
+    assert {each.field for each in (await catch_error(ratings.SelectTeam(request))).violations} == {
         "size",
         "exploration_share",
     }
@@ -297,7 +292,7 @@ async def test_personas_and_relationships_follow_from_matches(ratings: RatingsSe
         ("cy", 1, 2),
     ]
     request.phases[0].score = 8
-    assert (await refused(ratings.RecordMatch(request))).reason == "DEBATE_REUSED"
+    assert (await catch_error(ratings.RecordMatch(request))).reason == "DEBATE_REUSED"
 
 
 async def test_what_is_learned_of_agents_that_did_not_play_is_refused_whole(
@@ -307,7 +302,7 @@ async def test_what_is_learned_of_agents_that_did_not_play_is_refused_whole(
     request.answers.add(agent_id="cy", confidence=2)
     request.phases.add(agent_id="ada", phase=" ", score=11)
     request.encounters.add(agent_id="ada", other_agent_id="ada", agreements=-1)
-    assert [each.field for each in (await refused(ratings.RecordMatch(request))).violations] == [
+    assert [each.field for each in (await catch_error(ratings.RecordMatch(request))).violations] == [
         "answers[0].agent_id",
         "answers[0].confidence",
         "phases[0].phase",
@@ -316,7 +311,7 @@ async def test_what_is_learned_of_agents_that_did_not_play_is_refused_whole(
         "encounters[0].agreements",
     ]
     bad = pb.CorrectMatchRequest(debate_id="d1", void=True, results=request.results)
-    assert {each.field for each in (await refused(ratings.CorrectMatch(bad))).violations} == {
+    assert {each.field for each in (await catch_error(ratings.CorrectMatch(bad))).violations} == {
         "number",
         "reason",
         "results",
@@ -335,7 +330,7 @@ async def test_a_match_that_a_full_disk_does_not_take_is_recorded_once_when_ther
         await stub.RecordMatch(outcome("d0", ada=9, bo=4))
         filled = fill(disk)
         full = await _first_refused(stub)
-        error = await refused(stub.RecordMatch(outcome(full, ada=9, bo=4)))
+        error = await catch_error(stub.RecordMatch(outcome(full, ada=9, bo=4)))
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
         assert "is full; free some room and try again" in error.message
         kept = await stub.ListMatches(pb.ListMatchesRequest(page_size=1))

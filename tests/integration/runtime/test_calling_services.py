@@ -17,6 +17,7 @@ from parley.v1 import gateway_pb2, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_SERVICE
 from tests.integration.runtime.conftest import CALLER, SECRET, Reach
 from tests.integration.runtime.wire import make_service, method
+from tests.support.catching import catch_error
 
 GATEWAY = gateway_pb2.DESCRIPTOR.services_by_name["GatewayService"].full_name
 ORCHESTRATOR = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name
@@ -48,9 +49,7 @@ async def test_a_service_is_known_by_its_name_and_acts_for_the_tenant_of_its_wor
 async def test_a_service_may_do_no_more_than_services_may(reach: Reach) -> None:
     service = make_service(ORCHESTRATOR, CreateKey=tell)
     async with start_server([service], GUARDED) as server, reach(server) as there:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "CreateKey", ORCHESTRATOR)(b"")
-    refused = errors.from_rpc_error(caught.value)
+        refused = await catch_error(method(there, "CreateKey", ORCHESTRATOR)(b""))
     assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
 
 

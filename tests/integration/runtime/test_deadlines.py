@@ -9,6 +9,7 @@ from parley.runtime import deadline, errors
 from parley.runtime.server import start_server
 from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.wire import make_service, method, stream_method
+from tests.support.catching import catch_error
 from tests.support.deadlines import deadline_in
 
 
@@ -86,9 +87,8 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(
             return answer
 
         async with start_server([make_service(Ask=pass_on)]) as first, reach(first) as to_first:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await method(to_first, "Ask")(b"", timeout=3)
-    assert errors.from_rpc_error(caught.value).reason == "LAST_SLOW"
+            error = await catch_error(method(to_first, "Ask")(b"", timeout=3))
+    assert error.reason == "LAST_SLOW"
 
 
 @pytest.mark.parametrize("kind", ["unary", "stream", "half-read stream"])

@@ -19,6 +19,7 @@ from tests.integration.runtime.wire import (
     stream,
     stream_method,
 )
+from tests.support.catching import catch_error
 
 ERROR = ParleyError(
     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -57,9 +58,8 @@ async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detai
     async with start_server([make_service(Watch=failing_midway)]) as server, reach(server) as there:
         call = stream_method(there, "Watch")(b"")
         assert await call.read() == b"first"
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call.read()
-    assert_same(errors.from_rpc_error(caught.value))
+        error = await catch_error(call.read())
+    assert_same(error)
 
 
 async def test_metadata_a_handler_set_before_it_failed_still_arrives(reach: Reach) -> None:
@@ -84,9 +84,7 @@ async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_re
         raise ZeroDivisionError("a secret of the inside")
 
     async with start_server([make_service(Ask=broken)]) as server, reach(server) as there:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "Ask")(b"")
-    error = errors.from_rpc_error(caught.value)
+        error = await catch_error(method(there, "Ask")(b""))
     assert (error.code, error.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
     assert "secret" not in error.message
     captured = capsys.readouterr()
@@ -102,9 +100,8 @@ async def test_an_error_out_of_a_task_group_is_told_as_itself(reach: Reach) -> N
         return b""
 
     async with start_server([make_service(Ask=grouped)]) as server, reach(server) as there:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "Ask")(b"")
-    assert_same(errors.from_rpc_error(caught.value))
+        error = await catch_error(method(there, "Ask")(b""))
+    assert_same(error)
 
 
 async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_caller_waiting(
@@ -131,9 +128,8 @@ async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_int
             return answer
 
         async with start_server([make_service(Ask=asking)]) as server, reach(server) as there:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await method(there, "Ask")(b"", timeout=20)
-    assert errors.from_rpc_error(caught.value).reason == "UPSTREAM_UNAVAILABLE"
+            error = await catch_error(method(there, "Ask")(b"", timeout=20))
+    assert error.reason == "UPSTREAM_UNAVAILABLE"
 
 
 async def test_a_server_that_is_not_there_is_a_transport_failure() -> None:
@@ -164,14 +160,12 @@ async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_detail
 
     service = make_service(Collect=client_stream(collecting), Watch=stream(writing))
     async with start_server([service]) as server, reach(server) as there:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await collect_method(there, "Collect")(iter([b"1"]))
-        assert_same(errors.from_rpc_error(caught.value))
+        error = await catch_error(collect_method(there, "Collect")(iter([b"1"])))
+        assert_same(error)
         call = stream_method(there, "Watch")(b"")
         assert await call.read() == b"first"
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call.read()
-        assert_same(errors.from_rpc_error(caught.value))
+        error = await catch_error(call.read())
+        assert_same(error)
 
 
 async def test_a_handler_that_is_not_async_is_refused_with_its_name(
@@ -240,10 +234,8 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
             return [each async for each in answer] if shape.endswith("stream") else [await answer]
 
         assert await outcome(b"good") == [b"good"]
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await outcome(b"bad")
+        error = await catch_error(outcome(b"bad"))
         assert await outcome(b"good") == [b"good"], "the connection goes on"
-    error = errors.from_rpc_error(caught.value)
     assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "UNDECODABLE")
     assert "test.v1.TestService/Ask" in error.message
     written = capfd.readouterr()
@@ -255,9 +247,7 @@ async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_call
         raise errors.invalid_argument([FieldViolation(f"agents[{n}]", "ж" * 500) for n in range(3000)])
 
     async with start_server([make_service(Ask=refused)]) as server, reach(server) as there:
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "Ask")(b"")
-    error = errors.from_rpc_error(caught.value)
+        error = await catch_error(method(there, "Ask")(b""))
     assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
     assert error.metadata == {"violations": "3000"}
     assert error.violations[0].field == "agents[0]"
@@ -274,8 +264,6 @@ async def test_a_service_that_may_open_no_more_files_is_unavailable_for_now(
         start_server([make_service(Ask=open_something)]) as server,
         reach(server) as there,
     ):
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "Ask")(b"")
-    refused = errors.from_rpc_error(caught.value)
+        refused = await catch_error(method(there, "Ask")(b""))
     assert (refused.code, refused.reason) == (grpc.StatusCode.UNAVAILABLE, "OUT_OF_DESCRIPTORS")
     assert refused.retry_after == 1

@@ -16,10 +16,10 @@ from grpc_reflection.v1alpha import reflection_pb2
 from parley.runtime import errors
 from parley.runtime.channel import ChannelSettings, channel
 from parley.runtime.draining import Draining
-from parley.runtime.errors import from_rpc_error
 from parley.runtime.server import ServerSettings, serve, start_server
 from parley.v1 import orchestrator_pb2
 from tests.integration.runtime.wire import make_service, method, stream_method
+from tests.support.catching import catch_error
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -129,13 +129,11 @@ async def test_at_drain_health_flips_streams_end_resumably_and_a_running_call_fi
         stopping = asyncio.create_task(server.drain())
         assert (await health.read()).status == NOT_SERVING
         health.cancel()
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await watching.read()
+        error = await catch_error(watching.read())
         assert not stopping.done()
         finish.set()
         assert await working == b"done"
         await stopping
-    error = errors.from_rpc_error(caught.value)
     assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, errors.DRAINING)
     assert errors.is_transport(error)
 
@@ -239,9 +237,7 @@ async def test_a_message_over_the_limit_of_its_method_is_refused_and_one_under_i
         assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         small = large[: 1024 * 1024]
         assert await method(there, "GetDebate", name)(small) == small
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await method(there, "GetDebate", name)(small + b"x")
-    refused = from_rpc_error(caught.value)
+        refused = await catch_error(method(there, "GetDebate", name)(small + b"x"))
     assert (refused.code, refused.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
 
 
