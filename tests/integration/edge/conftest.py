@@ -11,11 +11,13 @@ from typing import Any
 
 import aiohttp
 import pytest
+from openai import AsyncOpenAI
 
 from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
+from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from tests.support.described_tools import described_tools
-from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
+from tests.support.orchestration import WITHIN, Orchestrator, orchestrating, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = ["SERVICE", "Edge", "described_tools", "envelopes", "open_edge"]
@@ -45,6 +47,36 @@ class Edge:
         )
         assert status == 200, answer
         return str(answer["debateId"])
+
+    async def run_debate(self, **headers: str) -> str:
+        """Create a debate, and return its id once it is completed."""
+        debate = await self.create(**headers)
+        await self.orchestrator.status(debate, DEBATE_STATUS_COMPLETED)
+        return debate
+
+    async def wait_for_debate(self) -> str:
+        """Return the id of the one debate that there is, as soon as it is there."""
+
+        async def find() -> str:
+            _, answer = await self.post("ListDebates", {})
+            found = answer.get("debates", [])
+            assert len(found) <= 1
+            return str(found[0]["id"]) if found else ""
+
+        return str(await until(find, "a debate was created"))
+
+    async def wait_for_two_streams(self, debate: str) -> None:
+        """Wait until the caller can open two streams of a debate."""
+        url = f"{self.url}/v1/debates/{debate}/events"
+
+        async def are_free() -> bool:
+            async with self.session.get(url) as one, self.session.get(url) as two:
+                free = (one.status, two.status) == (200, 200)
+                one.close()
+                two.close()
+                return free
+
+        await until(are_free, "both streams can be opened again")
 
 
 def envelopes(content: bytes) -> list[tuple[int, dict[str, Any]]]:
@@ -94,4 +126,12 @@ async def open_edge(orchestrator: Orchestrator, settings: dict[str, Any]) -> Asy
 @pytest.fixture
 async def edge(orchestrator: Orchestrator, settings: dict[str, Any]) -> AsyncIterator[Edge]:
     async with open_edge(orchestrator, settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(edge: Edge) -> AsyncIterator[AsyncOpenAI]:
+    """OpenAI's client of the edge."""
+    url = f"{edge.url}/v1"
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=WITHIN) as opened:
         yield opened

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from parley.edge.__main__ import run_edge
 from parley.edge.app import to_answer
 from parley.edge.bounds import RequestBounds
 from parley.edge.settings import EdgeSettings
 from parley.runtime.errors import ConfigurationError, unauthenticated
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import SERVICE, Edge
-from tests.support.orchestration import until
 from tests.support.scripted_gateway import ScriptedGateway
 
 _ALLOWED = "https://console.example"
@@ -73,7 +73,6 @@ async def test_a_client_that_hangs_up_frees_its_stream_and_leaves_the_debate_run
 ) -> None:
     hold = gateway.hold("*")
     debate = await edge.create()
-    url = f"{edge.url}/v1/debates/{debate}/events"
     body = b'{"debateId": "%s"}' % debate.encode()
     stream = {"Content-Type": "application/connect+json"}
     for _ in range(2):
@@ -83,14 +82,7 @@ async def test_a_client_that_hangs_up_frees_its_stream_and_leaves_the_debate_run
             await answer.content.readexactly(5)
             answer.close()
 
-    async def is_free() -> bool:
-        async with edge.session.get(url) as one, edge.session.get(url) as two:
-            free = (one.status, two.status) == (200, 200)
-            one.close()
-            two.close()
-            return free
-
-    await until(is_free, "both streams can be opened again")
+    await edge.wait_for_two_streams(debate)
     hold.release()
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
 
@@ -202,8 +194,6 @@ def test_a_trusted_proxy_may_end_tls() -> None:
 
 
 async def test_credentials_are_not_sent_in_plaintext_to_another_machine() -> None:
-    from parley.edge.__main__ import run_edge
-
     with pytest.raises(ConfigurationError, match="PARLEY_CA"):
         async with run_edge(EdgeSettings(port=0, orchestrator="orchestrator.example:7401")):
             pass

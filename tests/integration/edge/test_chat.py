@@ -3,7 +3,6 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +13,12 @@ from openai import AsyncOpenAI, OpenAI
 from parley.edge.__main__ import run_edge
 from parley.edge.chat import endpoint
 from parley.edge.settings import EdgeSettings
-from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
-from tests.support.orchestration import WITHIN, Orchestrator, until
+from tests.support.orchestration import WITHIN, Orchestrator
 from tests.support.scripted_gateway import ScriptedGateway
 
 _ROUNDS = ("proposal", "critique", "refinement")
 _QUESTION: list[Any] = [{"role": "user", "content": "Is water wet?"}]
-
-
-@pytest.fixture
-async def client(edge: Edge) -> AsyncIterator[AsyncOpenAI]:
-    url = f"{edge.url}/v1"
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=WITHIN) as opened:
-        yield opened
-
-
-async def get_debate(edge: Edge, debate: str) -> debate_pb2.Debate:
-    return await edge.orchestrator.get(debate)
-
-
-async def only_debate(edge: Edge) -> str:
-    """Return the id of the one debate that there is, as soon as it is there."""
-
-    async def find() -> str:
-        _, answer = await edge.post("ListDebates", {})
-        found = answer.get("debates", [])
-        assert len(found) <= 1
-        return str(found[0]["id"]) if found else ""
-
-    return str(await until(find, "a debate was created"))
 
 
 async def test_the_formats_are_models(client: AsyncOpenAI) -> None:
@@ -75,7 +50,7 @@ async def test_a_question_is_answered_with_what_the_debate_came_to(edge: Edge, c
         model="panel", messages=_QUESTION, temperature=0.3, max_tokens=10
     )
     answer: Any = raw.parse()
-    debate = await get_debate(edge, answer.parley["debate_id"])
+    debate = await edge.orchestrator.get(answer.parley["debate_id"])
     assert answer.choices[0].message.content == debate.answer
     assert answer.choices[0].finish_reason == "stop"
     assert debate.spec.question == "Is water wet?"
@@ -87,7 +62,7 @@ async def test_a_question_is_answered_with_what_the_debate_came_to(edge: Edge, c
 
 async def test_usage_is_the_sum_of_the_debate(edge: Edge, client: AsyncOpenAI) -> None:
     answer: Any = await client.chat.completions.create(model="panel", messages=_QUESTION)
-    debate = await get_debate(edge, answer.parley["debate_id"])
+    debate = await edge.orchestrator.get(answer.parley["debate_id"])
     before = [each.reply.usage for each in debate.contributions if each.work.activity in _ROUNDS]
     assert answer.usage.prompt_tokens >= sum(each.input_tokens for each in before) > 0
     assert answer.usage.completion_tokens >= sum(each.output_tokens for each in before) > 0
@@ -115,7 +90,7 @@ async def test_what_was_said_before_is_shown_to_the_agents_as_documents(
         *_QUESTION,
     ]
     answer: Any = await client.chat.completions.create(model="panel", messages=told)
-    debate = await get_debate(edge, answer.parley["debate_id"])
+    debate = await edge.orchestrator.get(answer.parley["debate_id"])
     assert [each.path for each in debate.spec.context] == [
         "conversation/0001-system.md",
         "conversation/0002-user.md",
@@ -141,7 +116,7 @@ async def test_a_moderated_debate_waits_for_nobody(
 ) -> None:
     gateway.hold("*")
     asking = asyncio.create_task(client.chat.completions.create(model="moderated", messages=_QUESTION))
-    debate = await get_debate(edge, await only_debate(edge))
+    debate = await edge.orchestrator.get(await edge.wait_for_debate())
     asking.cancel()
     await asyncio.wait({asking})
     assert debate.spec.moderated.checkpoints is False
@@ -180,7 +155,7 @@ async def test_a_cancelled_debate_is_an_error_that_is_not_sent_again(
 ) -> None:
     hold = gateway.hold("*")
     asking = asyncio.create_task(client.chat.completions.create(model="panel", messages=_QUESTION))
-    debate = await only_debate(edge)
+    debate = await edge.wait_for_debate()
     await edge.orchestrator.intervene(debate, cancel={})
     hold.release()
     with pytest.raises(openai.ConflictError) as caught:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
@@ -12,7 +11,7 @@ from openai import AsyncOpenAI, OpenAI
 from parley.edge.chat import endpoint
 from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
-from tests.support.orchestration import WITHIN, until
+from tests.support.orchestration import WITHIN
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -23,13 +22,6 @@ _BODY = {"model": "panel", "messages": _QUESTION, "stream": True}
 @pytest.fixture
 def settings() -> dict[str, Any]:
     return {"edge_streams_per_caller": 2}
-
-
-@pytest.fixture
-async def client(edge: Edge) -> AsyncIterator[AsyncOpenAI]:
-    url = f"{edge.url}/v1"
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=WITHIN) as opened:
-        yield opened
 
 
 def collect(parts: list[Any]) -> tuple[str, str]:
@@ -102,7 +94,7 @@ async def test_hanging_up_leaves_the_debate_running(
 ) -> None:
     hold = gateway.hold("*")
     debate = await ask_and_hang_up(edge, stream=stream)
-    await until_streams_are_free(edge)
+    await edge.wait_for_two_streams(debate)
     hold.release()
     await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
 
@@ -151,30 +143,11 @@ async def ask_and_hang_up(edge: Edge, *, stream: bool, **headers: str) -> str:
         async with edge.session.post(f"{edge.url}/v1/chat/completions", json=body, headers=headers) as answer:
             await answer.read()
 
-    async def find() -> str:
-        found = (await edge.post("ListDebates", {}))[1].get("debates", [])
-        return str(found[0]["id"]) if found else ""
-
     asking = asyncio.create_task(ask())
-    debate = str(await until(find, "a debate was created"))
+    debate = await edge.wait_for_debate()
     asking.cancel()
     await asyncio.wait({asking})
     return debate
-
-
-async def until_streams_are_free(edge: Edge) -> None:
-    """Wait until the caller can open all its streams again."""
-    debate = (await edge.post("ListDebates", {}))[1]["debates"][0]["id"]
-    url = f"{edge.url}/v1/debates/{debate}/events"
-
-    async def are_free() -> bool:
-        async with edge.session.get(url) as one, edge.session.get(url) as two:
-            free = (one.status, two.status) == (200, 200)
-            one.close()
-            two.close()
-            return free
-
-    await until(are_free, "the stream is free again")
 
 
 async def test_what_agents_write_commands_no_terminal(client: AsyncOpenAI, gateway: ScriptedGateway) -> None:

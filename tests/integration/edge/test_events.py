@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -42,8 +41,7 @@ async def test_a_debate_is_followed_from_the_first_event_to_the_last(edge: Edge)
 async def test_a_client_that_comes_back_gets_what_it_has_not_seen_and_at_the_end_is_told_not_to_come_again(
     edge: Edge,
 ) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     _, events = await follow(edge, debate, Last_Event_ID="5")
     assert events[0][0] == "6"
     assert await follow(edge, debate, "?after=5") == (200, events)

@@ -7,7 +7,6 @@ import pytest
 
 from parley.receipts.keys import read_keys
 from parley.receipts.verification import verify_receipt
-from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.receipts import OLD, pem_of
 
@@ -19,8 +18,7 @@ def orchestrator_settings(tmp_path: Path) -> dict[str, Any]:
 
 
 async def test_a_receipt_is_a_file_that_the_listed_keys_verify(edge: Edge) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     async with edge.session.get(f"{edge.url}/v1/debates/{debate}/receipt.json") as answer:
         receipt = await answer.text()
         assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")

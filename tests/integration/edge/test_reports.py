@@ -3,15 +3,8 @@
 import pytest
 
 from parley.edge import reports
-from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.scripted_gateway import ScriptedGateway
-
-
-async def create(edge: Edge) -> str:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
-    return debate
 
 
 async def fetch(edge: Edge, debate: str, ending: str) -> tuple[int, dict[str, str], str]:
@@ -20,7 +13,7 @@ async def fetch(edge: Edge, debate: str, ending: str) -> tuple[int, dict[str, st
 
 
 async def test_a_report_is_markdown(edge: Edge) -> None:
-    debate = await create(edge)
+    debate = await edge.run_debate()
     status, headers, text = await fetch(edge, debate, "md")
     assert (status, headers["Content-Type"]) == (200, "text/markdown; charset=utf-8")
     assert headers["Content-Disposition"] == f'attachment; filename="{debate}.md"'
@@ -30,7 +23,7 @@ async def test_a_report_is_markdown(edge: Edge) -> None:
 
 async def test_a_report_is_one_page_that_runs_nothing(edge: Edge, gateway: ScriptedGateway) -> None:
     gateway.alter = lambda _, text: text.replace("answer", "answer <script>alert(1)</script>")
-    debate = await create(edge)
+    debate = await edge.run_debate()
     status, headers, page = await fetch(edge, debate, "html")
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert headers["Content-Disposition"] == f'attachment; filename="{debate}.html"'
@@ -55,7 +48,7 @@ async def test_a_report_that_is_too_long_for_a_page_says_where_it_is(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reports, "_MAX_CHARACTERS", 100)
-    debate = await create(edge)
+    debate = await edge.run_debate()
     status, _, text = await fetch(edge, debate, "html")
     assert (status, '"reason":"REPORT_TOO_LARGE"' in text) == (400, True)
     assert "report.md" in text

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import error_details_pb2
 
-from parley.v1 import debate_pb2, orchestrator_pb2
+from parley.v1 import orchestrator_pb2
 from tests.integration.edge.conftest import SERVICE, Edge, envelopes
 from tests.support.orchestration import kind_of
 
@@ -23,8 +23,7 @@ def info_of(answer: dict[str, Any]) -> error_details_pb2.ErrorInfo:
 
 
 async def test_a_debate_is_created_and_read_with_json(edge: Edge) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     status, answer = await edge.post("GetDebate", {"debateId": debate})
     assert status == 200
     assert answer["debate"]["outcome"]["description"] == "The answer."
@@ -126,8 +125,7 @@ async def test_grpc_itself_is_sent_to_the_orchestrator(edge: Edge) -> None:
 
 
 async def test_the_deadline_of_a_call_counts_at_the_orchestrator(edge: Edge) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     status, answer = await edge.post("GetDebate", {"debateId": debate}, Connect_Timeout_Ms="0")
     assert (status, answer["code"]) == (504, "deadline_exceeded")
 

@@ -10,7 +10,6 @@ from playwright.async_api import Page, expect
 from parley.client import ParleyClient
 from parley.receipts.keys import create_ring
 from parley.receipts.verification import verify_receipt
-from parley.v1 import debate_pb2
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
 from tests.support.receipts import OLD, pem_of, signed_debate
@@ -27,8 +26,7 @@ def orchestrator_settings(tmp_path: Path) -> dict[str, Any]:
 async def test_the_answer_comes_first_then_how_sure_it_is_and_all_that_was_said(
     page: Page, edge: Edge
 ) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     await page.goto(f"/debates/{debate}/result")
     await expect(page.get_by_role("region", name="The answer")).to_contain_text("The answer.")
     decided = page.get_by_role("region", name="What was decided")
@@ -44,8 +42,7 @@ async def test_a_link_to_a_contribution_opens_its_round_and_an_unknown_vote_is_n
     page: Page, edge: Edge, gateway: ScriptedGateway
 ) -> None:
     gateway.judge = lambda schema: judgement(schema, positions=None)
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     await page.goto(f"/debates/{debate}/result#step-round-1-refine-bo")
     await expect(page.get_by_role("article", name="Bo: refinement")).to_be_in_viewport()
     decided = page.get_by_role("region", name="What was decided")
@@ -57,8 +54,7 @@ async def test_a_link_to_a_contribution_opens_its_round_and_an_unknown_vote_is_n
 
 
 async def test_a_link_within_the_page_leaves_what_is_open_as_it_is(page: Page, edge: Edge) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     await page.goto(f"/debates/{debate}/result")
     await page.get_by_text("Round 1 of 1").click()
     await page.get_by_role("link", name="Link to Ada: refinement").click()
@@ -70,8 +66,7 @@ async def test_a_link_within_the_page_leaves_what_is_open_as_it_is(page: Page, e
 
 
 async def test_report_receipt_and_debate_are_downloaded(page: Page, edge: Edge, tmp_path: Path) -> None:
-    debate = await edge.create()
-    await edge.orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
+    debate = await edge.run_debate()
     await page.goto(f"/debates/{debate}/result")
     found = {}
     for name in ("Report (Markdown)", "Debate (JSON)", "Receipt (signed)"):
