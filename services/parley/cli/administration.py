@@ -7,17 +7,24 @@ from typing import Any, Final
 import click
 
 from parley.cli.execute import execute
-from parley.cli.input.parameters import Address, Count, DebateId, debate_argument, json_option, server_option
+from parley.cli.input.parameters import (
+    Address,
+    Count,
+    DebateId,
+    debate_argument,
+    json_option,
+    server_option,
+    server_option_with,
+)
 
 _PATH: Final = click.Path(path_type=Path)
-_orchestrator_option = server_option("orchestrator")
 
 
 @click.command()
 @debate_argument
 @click.option("--ratings", is_flag=True, help="Also remove its match from the ratings of its agents.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
-@_orchestrator_option
+@server_option
 def delete(debate_id: str, ratings: bool, yes: bool, server: str | None) -> None:  # noqa: FBT001
     """Delete a debate for good: its log, and what memory stores of it."""
     from parley.cli.commands.keep import delete_debate
@@ -28,7 +35,7 @@ def delete(debate_id: str, ratings: bool, yes: bool, server: str | None) -> None
 @click.command()
 @click.argument("debate_ids", metavar="[ID]...", type=DebateId(), nargs=-1)
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="The file. Default: ID.zip, or debates.zip.")
-@_orchestrator_option
+@server_option
 def export(debate_ids: Sequence[str], output: Path | None, server: str | None) -> None:
     """Write all debates, or those named, into a ZIP file: log, answer, report, and a receipt that anyone can verify."""
     from parley.cli.commands.keep import export_debates
@@ -44,7 +51,7 @@ def export(debate_ids: Sequence[str], output: Path | None, server: str | None) -
     type=_PATH,
     help="Public keys that you trust: a list (JWKS), or one in PEM. Default: the one in the archive.",
 )
-@_orchestrator_option
+@server_option
 def import_(file: Path, keys: Path | None, server: str | None) -> None:
     """Keep debates of another system, from a file that `export` wrote: verified, to be read only."""
     from parley.cli.commands.receipts import import_debates
@@ -99,7 +106,7 @@ def open_(debate_id: str | None, edge: str | None, server: str | None, only_prin
     execute(open_console(edge, server, debate_id, only_print=only_print))
 
 
-_store_option = server_option("orchestrator", "the store of PARLEY_STORE")
+_store_option = server_option_with("the store of PARLEY_STORE")
 
 
 @click.group("keys")
@@ -205,7 +212,7 @@ _time = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
     help="Fail unless the log has the entry with this hash, such as its end as printed earlier.",
 )
 @json_option
-@_orchestrator_option
+@server_option
 def audit(as_json: bool, server: str | None, **options: Any) -> None:  # noqa: FBT001
     """List who did what, newest first, and say whether the log was changed."""
     from parley.cli.commands.audit import AuditOptions, list_audit_entries

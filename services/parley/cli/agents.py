@@ -16,7 +16,7 @@ _config_option = click.option(
 @click.command()
 @_config_option
 @json_option
-@server_option("orchestrator")
+@server_option
 @trust_option
 def agents(config: Path | None, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the agents, and the routes with the state of their breakers."""
@@ -47,7 +47,7 @@ def roles(config: Path | None, as_json: bool) -> None:  # noqa: FBT001
     help="How the overall rating of this agent changed, debate by debate.",
 )
 @json_option
-@server_option("orchestrator")
+@server_option
 def ratings(domain: str, agent: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the ratings of agents, best first, or how one came about, latest debate first."""
     from parley.cli.commands.listings import list_matches, list_ratings
@@ -61,7 +61,7 @@ def ratings(domain: str, agent: str, as_json: bool, server: str | None) -> None:
 @click.command()
 @click.argument("agent_id", metavar="AGENT")
 @json_option
-@server_option("orchestrator")
+@server_option
 def relationships(agent_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List how an agent gets along with others: who wins, and how often they agree."""
     from parley.cli.commands.listings import list_relationships

@@ -210,7 +210,7 @@ def parley() -> None:
     type=click.Choice(STYLES),
     help="How progress is shown. Default: live on a terminal, one line per event elsewhere.",
 )
-@server_option("orchestrator")
+@server_option
 @trust_option
 def debate(question: str | None, **options: Any) -> int:
     """Run a debate and print its answer.
@@ -259,7 +259,7 @@ def debate(question: str | None, **options: Any) -> int:
 )
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
 @click.option("-v", "--verbose", is_flag=True, help="Print contributions, tokens and times at the end.")
-@server_option("orchestrator")
+@server_option
 @trust_option
 def evaluate(**options: Any) -> int:
     """Let agents judge the answer of a finished debate."""
@@ -292,7 +292,7 @@ def demo(speed: float, report: bool) -> None:  # noqa: FBT001
 @click.option("--limit", type=Count(10_000), default=_LISTED, show_default=True, help="Debates at most.")
 @label_option("Only debates with this label; several: with all of them.")
 @json_option
-@server_option("orchestrator")
+@server_option
 def list_debates(limit: int, labels: Sequence[tuple[str, str]], as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List debates, newest first."""
     from parley.cli.commands import debates
@@ -303,7 +303,7 @@ def list_debates(limit: int, labels: Sequence[tuple[str, str]], as_json: bool, s
 @parley.command()
 @debate_argument
 @json_option
-@server_option("orchestrator")
+@server_option
 def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Show the state of a debate, and its answer."""
     from parley.cli.commands import debates
@@ -316,7 +316,7 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 @click.argument("word", type=click.Choice(["up", "down"]))
 @click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
 @json_option
-@server_option("orchestrator")
+@server_option
 def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Record whether a finished debate was good; the latest feedback counts."""
     from parley.cli.commands.debates import submit_feedback
@@ -329,7 +329,7 @@ def feedback(debate_id: str, word: str, message: str, as_json: bool, server: str
 @click.option("--after", type=Count(10**9, 0), default=0, metavar="N", help="Only events after event N.")
 @click.option("-q", "--quiet", is_flag=True, help="One line per event, without contributions.")
 @click.option("--json", "as_json", is_flag=True, help="Each event as one line of JSON.")
-@server_option("orchestrator")
+@server_option
 def watch(debate_id: str, after: int, quiet: bool, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Follow a debate, event by event and contribution by contribution."""
     from parley.cli.commands import debates
@@ -341,7 +341,7 @@ def watch(debate_id: str, after: int, quiet: bool, as_json: bool, server: str | 
 @debate_argument
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to a file.")
 @click.option("--html", "as_html", is_flag=True, help="As one HTML file that needs nothing else.")
-@server_option("orchestrator")
+@server_option
 def report(debate_id: str, output: Path | None, as_html: bool, server: str | None) -> None:  # noqa: FBT001
     """Print a debate's report as Markdown."""
     from parley.cli.commands import debates
@@ -352,7 +352,7 @@ def report(debate_id: str, output: Path | None, as_html: bool, server: str | Non
 @parley.command()
 @debate_argument
 @json_option
-@server_option("orchestrator")
+@server_option
 def analysis(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Show what the answer of a debate rests on, and where its agents disagree."""
     from parley.cli.commands import debates
@@ -386,7 +386,7 @@ def up(config: Path | None, port: int, advertise: str | None) -> None:
 
 @parley.command()
 @click.option("-c", "--config", metavar="FILE", type=_PATH, help="As for debate.")
-@server_option("orchestrator")
+@server_option
 @trust_option
 def mcp(config: Path | None, server: str | None) -> None:
     """Offer debates to an MCP client, such as Claude Code, over stdin and stdout."""

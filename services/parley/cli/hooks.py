@@ -5,7 +5,6 @@ import click
 from parley.cli.execute import execute
 from parley.cli.input.parameters import Count, json_option, server_option
 
-_orchestrator_option = server_option("orchestrator")
 _EVENTS = ("concluded", "failed", "waiting", "budget-reached", "decision-reversed")
 _STATES = ("pending", "delivered", "dead")
 _hook_argument = click.argument("hook_id", metavar="ID")
@@ -45,7 +44,7 @@ def hooks() -> None:
     is_flag=True,
     help="Let deliveries about a debate that waits carry links by which their readers answer, each once.",
 )
-@_orchestrator_option
+@server_option
 def add_hook(
     name: str,
     events: tuple[str, ...],
@@ -65,7 +64,7 @@ def add_hook(
 
 @hooks.command("list")
 @json_option
-@_orchestrator_option
+@server_option
 def list_(as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List the hooks, without secrets."""
     from parley.cli.commands.hooks import list_hooks
@@ -75,7 +74,7 @@ def list_(as_json: bool, server: str | None) -> None:  # noqa: FBT001
 
 @hooks.command("remove")
 @_hook_argument
-@_orchestrator_option
+@server_option
 def remove(hook_id: str, server: str | None) -> None:
     """Delete a hook with its deliveries."""
     from parley.cli.commands.hooks import delete_hook
@@ -85,7 +84,7 @@ def remove(hook_id: str, server: str | None) -> None:
 
 @hooks.command("rotate")
 @_hook_argument
-@_orchestrator_option
+@server_option
 def rotate(hook_id: str, server: str | None) -> None:
     """Give a webhook a new secret and print it, this once; for a day the old one signs too."""
     from parley.cli.commands.hooks import rotate_secret
@@ -95,7 +94,7 @@ def rotate(hook_id: str, server: str | None) -> None:
 
 @hooks.command("test")
 @_hook_argument
-@_orchestrator_option
+@server_option
 def test(hook_id: str, server: str | None) -> None:
     """Send a test now, and say what came of it. A paused hook goes on if it arrives."""
     from parley.cli.commands.hooks import test_hook
@@ -108,7 +107,7 @@ def test(hook_id: str, server: str | None) -> None:
 @click.option("--state", type=click.Choice(_STATES), help="Only those in one state; dead are dead letters.")
 @click.option("--limit", type=Count(1000), default=20, show_default=True, help="Deliveries at most.")
 @json_option
-@_orchestrator_option
+@server_option
 def deliveries(hook_id: str, state: str | None, limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List what was sent, is to be sent, and could not be sent, newest first."""
     from parley.cli.commands.hooks import list_deliveries
@@ -118,7 +117,7 @@ def deliveries(hook_id: str, state: str | None, limit: int, as_json: bool, serve
 
 @hooks.command("resend")
 @click.argument("delivery_ids", metavar="ID...", nargs=-1, required=True)
-@_orchestrator_option
+@server_option
 def resend(delivery_ids: tuple[str, ...], server: str | None) -> None:
     """Send deliveries again, such as dead letters."""
     from parley.cli.commands.hooks import resend_deliveries

@@ -9,13 +9,12 @@ from parley.cli.execute import execute
 from parley.cli.input.parameters import debate_argument, server_option
 
 _PATH: Final = click.Path(path_type=Path)
-_server = server_option("orchestrator")
 
 
 @click.command()
 @debate_argument
 @click.option("-o", "--output", metavar="FILE", type=_PATH, help="Write it to this file.")
-@_server
+@server_option
 def receipt(debate_id: str, output: Path | None, server: str | None) -> None:
     """Print the signed receipt of a completed debate."""
     from parley.cli.commands.receipts import print_receipt
@@ -33,7 +32,7 @@ def receipt(debate_id: str, output: Path | None, server: str | None) -> None:
     type=_PATH,
     help="Public keys that you trust: a list (JWKS), or one in PEM; Parley is then not asked. Default: its own keys.",
 )
-@_server
+@server_option
 def verify(file: Path, log: Path | None, answer: Path | None, keys: Path | None, server: str | None) -> None:
     """Check a receipt, or the archive of an export: who signed it, and that log and answer are as they were signed."""
     from parley.cli.commands.receipts import Evidence, verify_file

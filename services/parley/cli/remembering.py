@@ -5,7 +5,6 @@ import click
 from parley.cli.execute import execute
 from parley.cli.input.parameters import Count, debate_argument, json_option, server_option
 
-_orchestrator_option = server_option("orchestrator")
 _MOMENT_KINDS = ("lone-dissenter-won", "unanimous-flip", "reversal")
 
 
@@ -19,7 +18,7 @@ def memory() -> None:
 @click.option("--limit", type=Count(100), default=10, show_default=True, help="Debates at most.")
 @click.option("--domain", default="", metavar="NAME", help="Only debates of this domain. Default: all.")
 @json_option
-@_orchestrator_option
+@server_option
 def search(text: str, limit: int, domain: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Find past debates that are like TEXT in meaning, best first."""
     from parley.cli.commands.memory import search_memory
@@ -30,7 +29,7 @@ def search(text: str, limit: int, domain: str, as_json: bool, server: str | None
 @memory.command()
 @debate_argument
 @json_option
-@_orchestrator_option
+@server_option
 def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """Show all that is remembered of a debate."""
     from parley.cli.commands.memory import show_memory
@@ -44,7 +43,7 @@ def show(debate_id: str, as_json: bool, server: str | None) -> None:  # noqa: FB
 @click.option("--domain", default="", metavar="NAME", help="Only of debates of this domain. Default: all.")
 @click.option("--taken-up", is_flag=True, help="Only those that were taken up at least every second time.")
 @json_option
-@_orchestrator_option
+@server_option
 def patterns(
     text: str,
     limit: int,
@@ -66,7 +65,7 @@ def patterns(
 )
 @click.option("--limit", type=Count(500), default=20, show_default=True, help="Stands at most.")
 @json_option
-@_orchestrator_option
+@server_option
 def positions(
     agent: str,
     flips: bool,  # noqa: FBT001
@@ -84,7 +83,7 @@ def positions(
 @click.option("--kind", type=click.Choice(_MOMENT_KINDS), help="Only moments of this kind. Default: all.")
 @click.option("--limit", type=Count(500), default=20, show_default=True, help="Moments at most.")
 @json_option
-@_orchestrator_option
+@server_option
 def moments(kind: str | None, limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List what stands out in debates, latest first: lone dissenters who won, unanimous flips, reversed decisions."""
     from parley.cli.commands.memory import list_moments
@@ -95,7 +94,7 @@ def moments(kind: str | None, limit: int, as_json: bool, server: str | None) -> 
 @memory.command()
 @debate_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask. Needed without a terminal.")
-@_orchestrator_option
+@server_option
 def forget(debate_id: str, yes: bool, server: str | None) -> None:  # noqa: FBT001
     """Forget a debate for good: no later debate is shown it. The debate itself stays."""
     from parley.cli.commands.memory import forget_memory

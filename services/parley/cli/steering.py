@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from parley.cli.execute import execute
-from parley.cli.input.parameters import debate_argument, server_option
+from parley.cli.input.parameters import debate_argument, server_option_with
 
 if TYPE_CHECKING:  # heavy: help needs none of it
     from parley.cli.commands.intervene import Intervention
 
-_server = server_option("orchestrator", "the Parley that runs on this machine")
+_server = server_option_with("the Parley that runs on this machine")
 _checkpoint = click.option(
     "--checkpoint", metavar="KEY", default="", help="The key of the checkpoint. Default: the open one."
 )

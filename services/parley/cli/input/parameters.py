@@ -143,13 +143,14 @@ def trust_option(decorated: Command) -> Command:
     )(decorated)
 
 
-def server_option(
-    what: str, otherwise: str = "all services run in this process"
-) -> Callable[[Command], Command]:
-    """Return the option `--server ADDRESS`: the address of a running service; `otherwise` describes the default."""
+def server_option_with(default: str) -> Callable[[Command], Command]:
+    """Return the option `--server ADDRESS`: a running orchestrator; `default` describes what is used without it."""
     return click.option(
         "--server",
         metavar="ADDRESS",
         type=Address(),
-        help=f"HOST:PORT of a running {what}. Default: {otherwise}.",
+        help=f"HOST:PORT of a running orchestrator. Default: {default}.",
     )
+
+
+server_option: Final = server_option_with("all services run in this process")
