@@ -46,7 +46,7 @@ class ChatCompletions:
         self._debates = debates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request with what its debate comes to. It goes on if the client hangs up, unless a header says otherwise."""
         request = Request(scope, receive)
         caller = _caller(request)
         try:
@@ -55,26 +55,15 @@ class ChatCompletions:
             with self._debates.count_stream(caller):
                 debate_id = await self._debates.create(spec, caller)
                 completion = Completion(debate_id, asked.model, asked.ignored)
-                await self._answer_while_connected(completion, asked, caller, scope, receive, send)
+                if asked.stream:
+                    answering = self._stream(completion, caller, send, include_usage=asked.include_usage)
+                else:
+                    answering = self._answer(completion, caller, scope, receive, send)
+                finished = await _run_while_connected(receive, answering)
+                if not finished and caller.headers.get(_CANCEL, "").lower() == "true":
+                    await self._cancel(debate_id, caller)
         except ParleyError as error:
             await to_error_response(error)(scope, receive, send)
-
-    async def _answer_while_connected(
-        self,
-        completion: Completion,
-        asked: ChatRequest,
-        caller: Caller,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """Answer with what the debate comes to. It goes on if the client hangs up, unless a header says otherwise."""
-        answering = self._stream if asked.stream else self._answer
-        finished = await _run_while_connected(
-            receive, answering(completion, asked, caller, scope, receive, send)
-        )
-        if not finished and caller.headers.get(_CANCEL, "").lower() == "true":
-            await self._cancel(completion.debate_id, caller)
 
     def _specify(self, asked: ChatRequest) -> DebateSpec:
         spec = DebateSpec()
@@ -84,13 +73,7 @@ class ChatCompletions:
         return spec
 
     async def _answer(
-        self,
-        completion: Completion,
-        _asked: ChatRequest,
-        caller: Caller,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
+        self, completion: Completion, caller: Caller, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer in one piece. What takes long begins with empty lines, which JSON allows; then its status is 200, whatever comes."""
         begun = False
@@ -119,23 +102,18 @@ class ChatCompletions:
             yield JSONResponse(completion.whole(answer), headers=completion.headers)
 
     async def _stream(
-        self,
-        completion: Completion,
-        asked: ChatRequest,
-        caller: Caller,
-        _scope: Scope,
-        _receive: Receive,
-        send: Send,
+        self, completion: Completion, caller: Caller, send: Send, *, include_usage: bool
     ) -> None:
         await _begin(send, {**completion.headers, **_STREAM})
-        async with aclosing(_with_beats(self._write(completion, asked, caller))) as parts:
+        written = self._write(completion, caller, include_usage=include_usage)
+        async with aclosing(_with_beats(written)) as parts:
             async for part in parts:
                 body = (part or ALIVE).encode()
                 await send({"type": "http.response.body", "body": body, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
     async def _write(
-        self, completion: Completion, asked: ChatRequest, caller: Caller
+        self, completion: Completion, caller: Caller, *, include_usage: bool
     ) -> AsyncGenerator[str, None]:
         """Yield the parts of the answer: what the agents say as reasoning, then the answer."""
         yield completion.part({"role": "assistant", "content": ""})
@@ -150,7 +128,7 @@ class ChatCompletions:
         except ParleyError as error:
             yield to_error_event(error)
             return
-        for part in _answer_parts(completion, answer, include_usage=asked.include_usage):
+        for part in _answer_parts(completion, answer, include_usage=include_usage):
             yield part
 
     async def _cancel(self, debate_id: str, caller: Caller) -> None:
