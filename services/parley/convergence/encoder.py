@@ -79,6 +79,12 @@ class EncoderFiles(Struct, frozen=True):
     sha256: str
     tokenizer: Path
 
+    def check_present(self) -> None:
+        """Raise ConfigurationError if one is missing."""
+        for file in (self.model, self.tokenizer):
+            if not file.is_file():
+                raise ConfigurationError(f"{file}: the agreement model's file is missing")
+
 
 class CrossEncoder:
     """An NLI model without its last layer, which encodes two texts together as a vector.
@@ -89,9 +95,7 @@ class CrossEncoder:
 
     def __init__(self, files: EncoderFiles) -> None:
         """Load the model; raise ConfigurationError if its files are missing or not the expected ones."""
-        for file in (files.model, files.tokenizer):
-            if not file.is_file():
-                raise ConfigurationError(f"{file}: the agreement model's file is missing")
+        files.check_present()
         self.sha256: Final = files.sha256
         _check_digest(files.model, files.sha256)
         self._tokenizer = Tokenizer.from_file(str(files.tokenizer))

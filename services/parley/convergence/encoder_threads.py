@@ -22,9 +22,7 @@ class EncoderThreads:
 
     def __init__(self, files: "EncoderFiles", threads: int = 2, clock: Clock | None = None) -> None:
         """Check that the files are there without loading the model; raise ConfigurationError if one is missing."""
-        missing = next((each for each in (files.model, files.tokenizer) if not each.is_file()), None)
-        if missing is not None:
-            raise ConfigurationError(f"{missing}: the agreement model's file is missing")
+        files.check_present()
         self._files = files
         self.held = HeldModel(self._load_encoder, clock or SystemClock())
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agreement")

@@ -87,4 +87,9 @@ class EncoderHead(Struct, frozen=True):
         score = self.score(read(first, second))
         if abs(score) < _UNSURE_BELOW:
             score = (score + self.score(read(second, first))) / 2
-        return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
+        return to_probability(score)
+
+
+def to_probability(score: float) -> float:
+    """Return the probability for log odds."""
+    return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))

@@ -1,7 +1,6 @@
 """Whether something that was said supports a claim: the encoder reads the claim with the passages that are most like it."""
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from parley.convergence.embeddings import Embeddings
 from parley.convergence.encoder_threads import EncoderThreads
-from parley.convergence.head import EncoderHead
+from parley.convergence.head import EncoderHead, to_probability
 from parley.convergence.rounds import sentences
 from parley.convergence.vectors import Vector, cosine
 from parley.runtime.large_texts import in_thread_if_large
@@ -135,8 +134,3 @@ def choose_passages(
     order = sorted(passages, key=lambda each: -cosine(claim, vectors[each.text]))
     chosen = ([each for each in order if each.size == size][:count] for size, count in most.items())
     return list({(each.place, each.text): each for group in chosen for each in group}.values())
-
-
-def to_probability(score: float) -> float:
-    """Return the probability for log odds."""
-    return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
