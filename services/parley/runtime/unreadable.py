@@ -1,6 +1,7 @@
 """Skip stored data that cannot be read, count and log it: one unreadable item never hides the others."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from parley.runtime.logs import get_logger
@@ -14,6 +15,7 @@ _counter: Final = meter(__name__).create_counter(
     "parley.unreadable", "{item}", "Stored items that could not be read and were skipped, each counted once."
 )
 _MAX_REPORTED: Final = 10_000
+_KEY: Final = attrgetter("key")
 _reported: dict[tuple[str, str], None] = {}
 
 
@@ -22,9 +24,12 @@ class UnreadableError(Exception):
 
 
 def skip_unreadable(
-    found: Iterable[S], read: Callable[[S], T], kind: str, name: Callable[[S], str]
+    found: Iterable[S], read: Callable[[S], T], kind: str, name: Callable[[S], str] = _KEY
 ) -> Iterator[T]:
-    """Yield the items that can be read, and skip the others. `kind` and `name` describe them in logs and metrics."""
+    """Yield the items that can be read, and skip the others.
+
+    `kind` and `name` describe them in logs and metrics; the name of a document is its key.
+    """
     for each in found:
         try:
             yield read_or_raise(each, read, kind, name)
@@ -37,20 +42,19 @@ async def find_readable(
     limit: int,
     read: Callable[[S], T],
     kind: str,
-    name: Callable[[S], str],
 ) -> list[T]:
     """Return the first `limit` items that can be read: where others are among them, more are asked for. `find` returns the first of so many."""
     wanted = limit
     while True:
         found = await find(wanted)
-        readable = list(skip_unreadable(found, read, kind, name))
+        readable = list(skip_unreadable(found, read, kind))
         if len(readable) >= limit or len(found) < wanted:
             return readable[:limit]
         wanted *= 2
 
 
-def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S], str]) -> T:
-    """Read one item. If that fails, report it and raise UnreadableError."""
+def read_or_raise(found: S, read: Callable[[S], T], kind: str, name: Callable[[S], str] = _KEY) -> T:
+    """Read one item, described as by `skip_unreadable`. If that fails, report it and raise UnreadableError."""
     try:
         return read(found)
     except Exception as error:

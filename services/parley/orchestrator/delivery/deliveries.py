@@ -129,7 +129,7 @@ class DeliveryStore:
     async def get(self, delivery_id: str) -> StoredDelivery | None:
         """Return a delivery, or None."""
         found = await self._documents.get(DELIVERIES, delivery_id)
-        return next(skip_unreadable([found], _delivery, _KIND, _key), None) if found else None
+        return next(skip_unreadable([found], _delivery, _KIND), None) if found else None
 
     async def list_page(
         self, tenant: str, before: str, limit: int, *, hook: str = "", state: str = ""
@@ -221,16 +221,12 @@ class DeliveryStore:
         async def find(count: int) -> Sequence[Document]:
             return await self._documents.find(DELIVERIES, where, order=(order,), limit=count)
 
-        return await find_readable(find, limit, _delivery, _KIND, _key)
+        return await find_readable(find, limit, _delivery, _KIND)
 
 
 def _until(now: datetime) -> Below:
     # "~" sorts after the end of the time, so that what is due now is included
     return Below(f"{time_text(now)}~")
-
-
-def _key(document: Document) -> str:
-    return document.key
 
 
 def _delivery(document: Document) -> StoredDelivery:

@@ -110,7 +110,7 @@ class HookStore:
     async def get(self, tenant: str, hook_id: str) -> StoredHook | None:
         """Return a hook of a tenant, or None. Raise UnreadableError if it cannot be read."""
         found = await self._find(tenant, hook_id)
-        return read_or_raise(found, _hook, _KIND, _key) if found else None
+        return read_or_raise(found, _hook, _KIND) if found else None
 
     async def has(self, tenant: str, hook_id: str) -> bool:
         """Return whether a tenant has a hook with this id, also one that cannot be read."""
@@ -132,7 +132,7 @@ class HookStore:
         async def find(count: int) -> Sequence[Document]:
             return await self._documents.find(HOOKS, where, order=(Order("made"),), limit=count)
 
-        return await find_readable(find, limit, _hook, _KIND, _key)
+        return await find_readable(find, limit, _hook, _KIND)
 
     async def list_subscribers(self) -> AsyncIterator[Subscriber]:
         """Yield the hooks of all tenants, oldest first; also one that cannot be read: its deliveries have to end."""
@@ -170,7 +170,3 @@ def _hook(document: Document) -> StoredHook:
     hook.paused = fields["paused"]
     secrets = tuple(Secret(str(text), str(until)) for text, until in fields["secrets"])
     return StoredHook(str(fields["tenant"]), hook, str(fields["made"]), secrets, str(fields["request_id"]))
-
-
-def _key(document: Document) -> str:
-    return document.key

@@ -134,11 +134,11 @@ class KeyStore:
     async def list_all(self, tenant: str | None = None) -> Sequence[ApiKey]:
         """Return the keys of a tenant, or of all tenants, oldest first. Includes revoked keys."""
         found = scan(self._documents, KEYS, "made", {"tenant": tenant} if tenant else {})
-        return list(skip_unreadable([each async for each in found], _key, _KIND, _name))
+        return list(skip_unreadable([each async for each in found], _key, _KIND))
 
     async def list_page(self, tenant: str, after: str, limit: int) -> Sequence[ApiKey]:
         """Return up to `limit` keys of a tenant, oldest first, created after `after` (as `ApiKey.created`; empty: from the first)."""
-        return await find_readable(partial(self._find, tenant, after), limit, _key, _KIND, _name)
+        return await find_readable(partial(self._find, tenant, after), limit, _key, _KIND)
 
     async def is_full(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has `most` keys. Counts revoked keys."""
@@ -159,10 +159,6 @@ class KeyStore:
 
 def _text_of(time: datetime) -> str:
     return time.isoformat(timespec="microseconds")
-
-
-def _name(document: Document) -> str:
-    return document.key
 
 
 def hash_of(secret: str) -> str:
