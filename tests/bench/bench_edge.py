@@ -31,6 +31,7 @@ from tests.bench.paced_orchestrator import PacedGateway, paced_orchestrator
 from tests.support.browser import launch_browser
 from tests.support.orchestration import orchestrating
 from tests.support.ports import free_ports
+from tests.support.process_status import cpu_seconds_of, resident_bytes
 from tests.support.scripted_answers import criticism
 
 _STREAMS: Final = 500
@@ -131,7 +132,7 @@ async def _measure_streams(debates: int, pages: int, times: int) -> list[str]:
         stub = orchestrator_pb2_grpc.OrchestratorServiceStub(
             await stack.enter_async_context(channel(server.address))
         )
-        idle = _memory_of(edge.pid)
+        idle = resident_bytes(edge.pid)
         for _ in range(times):
             watched = [
                 _Watched(await server.ask("create"), [_Arrivals() for _ in range(pages)])
@@ -148,11 +149,11 @@ async def _measure_streams(debates: int, pages: int, times: int) -> list[str]:
             await asyncio.gather(
                 *(stream.came.wait() for each in watched for stream in (each.own, *each.pages))
             )
-            cpu_before, live = _cpu_of(edge.pid), [len(each.own.at) for each in watched]
+            cpu_before, live = cpu_seconds_of(edge.pid), [len(each.own.at) for each in watched]
             await server.ask("release")
             await asyncio.gather(*tasks)
-            cpu += _cpu_of(edge.pid) - cpu_before
-            sizes.append(_memory_of(edge.pid))
+            cpu += cpu_seconds_of(edge.pid) - cpu_before
+            sizes.append(resident_bytes(edge.pid))
             for each, seen in zip(watched, live, strict=True):
                 later = sorted(each.own.at)[seen:]
                 events += len(later)
@@ -261,17 +262,6 @@ async def _wait_until_ready(url: str) -> None:
             except aiohttp.ClientConnectionError:
                 pass
             await asyncio.sleep(0.05)
-
-
-def _memory_of(pid: int) -> int:
-    """Bytes that a process holds."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.bench.environment import MODEL, use_environment
 from tests.bench.figures import main, middle, table
 from tests.support.model_server import Ledger, ModelServer, Record
 from tests.support.ports import free_ports
+from tests.support.process_status import cpu_seconds_of
 
 _CALL_SECONDS = 0.2
 _WAIT_SECONDS = 60.0
@@ -137,7 +138,7 @@ async def _measure(models: ModelServer, *arguments: str) -> _Run:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process = await _start(*arguments)
     await _first_call(models, arguments[-1])
-    first, first_cpu = time.monotonic() - began, _cpu_of(process.pid)
+    first, first_cpu = time.monotonic() - began, cpu_seconds_of(process.pid)
     assert await process.wait() == 0, arguments
     whole, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -194,7 +195,7 @@ async def _measure_service(name: str) -> float:
             while not await _listens(port):
                 assert process.returncode is None, name
                 await asyncio.sleep(0.01)
-        return _cpu_of(process.pid)
+        return cpu_seconds_of(process.pid)
     finally:
         process.terminate()
         await process.wait()
@@ -221,12 +222,6 @@ async def _start(
         env=os.environ | more,
         limit=2**20,
     )
-
-
-def _cpu_of(pid: int) -> float:
-    """Return the seconds of CPU that a process took so far (Linux only)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

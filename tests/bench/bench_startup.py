@@ -1,13 +1,12 @@
 """Start of the embedded system without a model: seconds until it answers, and memory at rest."""
 
 import asyncio
-import os
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.bench.figures import main, middle, table
+from tests.support.process_status import resident_bytes
 
 _SETTLES_SECONDS = 2
 
@@ -66,16 +65,10 @@ async def _start() -> _Start:
     seconds = time.monotonic() - began
     assert line, "the system did not start"
     await asyncio.sleep(_SETTLES_SECONDS)
-    memory = _resident(process.pid)
+    memory = resident_bytes(process.pid)
     process.stdin.close()
     assert await process.wait() == 0
     return _Start(seconds, float(line), memory / 2**20)
-
-
-def _resident(pid: int) -> int:
-    """Return the bytes of a process that are in memory (Linux only)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

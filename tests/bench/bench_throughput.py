@@ -2,6 +2,7 @@
 
 import asyncio
 import cProfile
+import os
 import pstats
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from tests.bench.raw_floor import RawFloor, raw_floor
 from tests.bench.spans import measure_ours
 from tests.bench.system import run_debate, spec, system
 from tests.support.model_server import Latency
+from tests.support.process_status import peak_bytes, resident_bytes
 
 _AT_ONCE = 16
 _SHOWN = 12
@@ -41,7 +43,7 @@ async def run(quick: bool) -> None:
             bare_client(models.base_url, MODEL) as bare,
             raw_floor(models.base_url, MODEL, Path(folder)) as floor,
         ):
-            resting = _memory("VmRSS")
+            resting = resident_bytes(os.getpid()) / 2**20
             sides = _Sides(models, client, bare, floor)
             small = await sides.measure(Shape(3, 1), 32, turns)
             large = await sides.measure(Shape(3, 3), 16, turns)
@@ -51,7 +53,10 @@ async def run(quick: bool) -> None:
     print()
     table(["thread of ours, 3 agents x 1 rounds", "ms of CPU a debate"], _sum_threads(small["ours"]))
     print()
-    table(["memory", "MiB"], [["at rest", f"{resting:.0f}"], ["most of this run", f"{_memory('VmHWM'):.0f}"]])
+    table(
+        ["memory", "MiB"],
+        [["at rest", f"{resting:.0f}"], ["most of this run", f"{peak_bytes(os.getpid()) / 2**20:.0f}"]],
+    )
     print()
     table(["part of ours", "share of the event loop's thread"], shares)
 
@@ -160,12 +165,6 @@ def _sum_threads(timed: list[_Timed]) -> list[list[str]]:
     used = {name: [each.by_thread[name] / 1e6 / each.amount for each in timed] for name in names}
     shown = sorted(used, key=lambda name: -median(used[name]))
     return [[name, middle(used[name], 1)] for name in shown if median(used[name]) >= _LEAST]
-
-
-def _memory(kind: str) -> float:
-    """Return a line of the kernel's account of this process's memory, in MiB (Linux only)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(each.split()[1]) / 1024 for each in lines if each.startswith(kind))
 
 
 async def _profiled(client: ParleyClient, shape: Shape, amount: int) -> list[list[str]]:

@@ -16,6 +16,7 @@ import grpc
 from parley.runtime.entry import tune_gc_and_threads
 from parley.v1 import gateway_pb2
 from tests.support.orchestration import orchestrating
+from tests.support.process_status import resident_bytes
 from tests.support.scripted_gateway import ScriptedGateway
 
 __all__ = ["PacedGateway", "PacedOrchestrator", "paced_orchestrator"]
@@ -106,7 +107,7 @@ async def _serve(piece_seconds: float, spread: float) -> None:
                         hold.release()
                         _say("released")
                     case "memory":
-                        _say(str(_memory()))
+                        _say(str(resident_bytes(os.getpid())))
                     case "reads":
                         _say(str(reads[0]))
                     case "cpu":
@@ -124,12 +125,6 @@ def _count_reads() -> list[int]:
 
     SqliteLog.read = counted  # type: ignore[assignment]
     return count
-
-
-def _memory() -> int:
-    """Bytes this process holds."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _say(line: str) -> None:

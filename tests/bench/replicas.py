@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.support.process_status import cpu_seconds_of, parent_of, peak_bytes, resident_bytes
+
 __all__ = ["cpu_seconds", "memory_bytes", "peak_memory_bytes", "service"]
 
 _STARTS_WITHIN = 60.0
@@ -53,26 +55,27 @@ def cpu_seconds() -> dict[str, float]:
     Services are called by their labels, any other process by the last word of its command that names a file or module;
     those of one name are added up.
     """
-    return _of_each(_used)
+    return _of_each(cpu_seconds_of)
 
 
 def memory_bytes() -> dict[str, float]:
     """Return the memory that is resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
-    return _of_each(_resident)
+    return _of_each(resident_bytes)
 
 
 def peak_memory_bytes() -> dict[str, float]:
     """Return the most memory that was ever resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
-    return _of_each(_peak)
+    return _of_each(peak_bytes)
 
 
-def _of_each(measure: Callable[[Path], float]) -> dict[str, float]:
-    found = {"this process": measure(Path("/proc/self"))}
+def _of_each(measure: Callable[[int], float]) -> dict[str, float]:
+    found = {"this process": measure(os.getpid())}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may end meanwhile
-            if int(_stat(folder)[1]) == os.getpid():
-                name = _labels.get(int(folder.name)) or _command(folder)
-                found[name] = found.get(name, 0.0) + measure(folder)
+            pid = int(folder.name)
+            if parent_of(pid) == os.getpid():
+                name = _labels.get(pid) or _command(folder)
+                found[name] = found.get(name, 0.0) + measure(pid)
     return found
 
 
@@ -109,25 +112,6 @@ async def _read_on(process: asyncio.subprocess.Process) -> None:
     assert process.stderr is not None
     while await process.stderr.readline():
         pass
-
-
-def _stat(folder: Path) -> list[str]:
-    """Return what the kernel tells of a process, from its state on."""
-    return (folder / "stat").read_text().rpartition(")")[2].split()
-
-
-def _used(folder: Path) -> float:
-    fields = _stat(folder)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident(folder: Path) -> float:
-    return float(int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _peak(folder: Path) -> float:
-    lines = (folder / "status").read_text().splitlines()
-    return next((float(each.split()[1]) * 1024 for each in lines if each.startswith("VmHWM:")), 0.0)
 
 
 def _command(folder: Path) -> str:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import grpc
 import pytest
@@ -21,6 +20,7 @@ from parley.runtime.errors import from_rpc_error
 from parley.v1.debate_pb2 import Participant
 from tests.chaos.odd_requests import METHODS, OddRequest, odd_request
 from tests.e2e.harness import SERVICES, System, model_server, system
+from tests.support.process_status import resident_bytes
 from tests.support.right_requests import DEBATE
 
 _SEED, _COUNT = "PARLEY_TEST_ODD_SEED", "PARLEY_TEST_ODD_REQUESTS"
@@ -78,14 +78,14 @@ async def test_every_odd_request_is_answered_in_the_terms_of_the_contract(
 
     before: dict[str, int] = {}
     for part in (range(count // 2), range(count // 2, count)):  # the first half warms up
-        before = {name: memory(services, name) for name in SERVICES}
+        before = {name: resident_bytes(services.pid(name)) for name in SERVICES}
         numbers = iter(part)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(_AT_ONCE):
                 tasks.create_task(send(numbers))
     for each in callers.values():
         await each.close()
-    growth = {name: memory(services, name) - before[name] for name in SERVICES}
+    growth = {name: resident_bytes(services.pid(name)) - before[name] for name in SERVICES}
     with capsys.disabled():
         grown = ", ".join(f"{name} {size >> 20} MiB" for name, size in growth.items())
         sys.stdout.write(f"odd requests: {dict(codes)}, {time.monotonic() - begun:.0f} s, grown by {grown}\n")
@@ -153,9 +153,3 @@ async def in_turn(call: "grpc.aio.StreamStreamCall[bytes, bytes]", messages: lis
 
 def _many(streaming: bool) -> str:
     return "stream" if streaming else "unary"
-
-
-def memory(services: System, name: str) -> int:
-    """Bytes that a service holds in memory."""
-    pages = Path(f"/proc/{services.pid(name)}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

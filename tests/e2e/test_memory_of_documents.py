@@ -9,8 +9,9 @@ from parley.client import ParleyClient
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec, Participant
 from parley.v1.panel_pb2 import PanelSettings
-from tests.e2e.harness import SERVICES, System, system
+from tests.e2e.harness import SERVICES, system
 from tests.support.model_server import Fault, FaultKind, Ledger, ModelServer, Rule
+from tests.support.process_status import resident_bytes
 
 MIB = 1024 * 1024
 BYTES = 2 * MIB
@@ -26,12 +27,6 @@ def _spec(number: int) -> DebateSpec:
         panel=PanelSettings(rounds=1),
         context=[ContextDocument(path="large.md", text="Words of a document. " * (BYTES // 21))],
     )
-
-
-def _resident(services: System, name: str) -> int:
-    """Return the memory that a process has now."""
-    status = Path(f"/proc/{services.pid(name)}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
 
 def _has_calls(count: int, ledger: Ledger) -> bool:
@@ -54,7 +49,9 @@ async def test_more_watched_debates_with_the_same_documents_take_no_more_copies(
                         await anext(events)
                     await models.ledger.wait_for(partial(_has_calls, count * CALLS), within=120)
                     gc.collect()
-                    taken[count] = {name: _resident(services, name) for name in ("orchestrator", "gateway")}
+                    taken[count] = {
+                        name: resident_bytes(services.pid(name)) for name in ("orchestrator", "gateway")
+                    }
     for name in ("orchestrator", "gateway"):
         more = taken[16][name] - taken[4][name]
         assert more < 12 * BYTES, f"{name} took {more / MIB:.0f} MiB for 12 more debates"

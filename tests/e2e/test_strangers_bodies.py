@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -17,6 +16,7 @@ from parley.runtime.errors import from_rpc_error
 from parley.v1.orchestrator_pb2 import GetDebateRequest
 from tests.e2e.harness import System, system
 from tests.support.certificates import Authority
+from tests.support.process_status import peak_bytes, resident_bytes
 
 MIB = 1024 * 1024
 CALLS = 24
@@ -37,15 +37,11 @@ class Target:
 
     def peak_mib(self) -> int:
         """Return the most memory that the process has had at a time."""
-        return self._read_mib("VmHWM:")
+        return peak_bytes(self.services.pid("orchestrator")) // 2**20
 
     def held_mib(self) -> int:
         """Return the memory that the process has now."""
-        return self._read_mib("VmRSS:")
-
-    def _read_mib(self, field: str) -> int:
-        status = Path(f"/proc/{self.services.pid('orchestrator')}/status").read_text()
-        return int(status.partition(field)[2].split()[0]) // 1024
+        return resident_bytes(self.services.pid("orchestrator")) // 2**20
 
 
 def _connect_with_certificate(address: str, authority: Authority, name: str) -> grpc.aio.Channel:

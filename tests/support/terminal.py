@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import pyte
 
+from tests.support.process_status import state_of
 from tests.support.warm_process import Job
 from tests.support.warm_start import COMMAND, WarmStart
 
@@ -176,7 +177,7 @@ class Terminal(AbstractContextManager["Terminal"]):
     def wait_until_stopped(self, seconds: float = _SECONDS) -> None:
         """Wait until the process is stopped: a signal to go on that comes before is lost (Linux only)."""
         ends = time.monotonic() + seconds
-        while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        while state_of(self.process.pid) != "T":
             assert time.monotonic() < ends, "the process goes on"
             self.read()
 

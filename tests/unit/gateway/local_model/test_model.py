@@ -15,6 +15,7 @@ import pytest
 from parley.gateway.local_model import catalogue
 from parley.gateway.local_model import model as module
 from parley.gateway.local_model.model import LocalModelError, local_model, why_unavailable
+from tests.support.process_status import state_of
 
 ANSWERS = "import sys\nprint('http://127.0.0.1:1/v1', flush=True)\n"
 UNTIL_STDIN_ENDS = ANSWERS + "sys.stdin.read()\n"
@@ -139,7 +140,7 @@ async def test_the_child_ends_when_its_parent_is_killed() -> None:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return state_of(pid) == "Z"
     except FileNotFoundError:
         return True
 

@@ -21,6 +21,7 @@ from parley.orchestrator.research.fetcher import Fetcher
 from parley.orchestrator.research.servers import ToolServer, ask_server
 from parley.orchestrator.research.sources import WebSources
 from parley.v1.source_pb2 import SOURCE_KIND_TOOL, ResearchRequest
+from tests.support.process_status import state_of
 from tests.support.tool_server import ATTACK, plain_tool_server, tool_server
 from tests.support.waiting import until
 
@@ -175,5 +176,4 @@ def _is_running(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    return state != "Z"
+    return state_of(process) != "Z"
