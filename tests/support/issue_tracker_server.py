@@ -13,6 +13,7 @@ from parley.orchestrator.outgoing.reach import Reach
 from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
+from tests.support.http_server import serve_app
 from tests.support.issue_trackers import ImpatientClock
 
 __all__ = [
@@ -85,13 +86,6 @@ async def issue_tracker_server() -> AsyncIterator[IssueTrackerServer]:
     server = IssueTrackerServer()
     app = web.Application()
     app.router.add_post("/repos/o/r/issues", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.001)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
+    async with serve_app(app) as port:
         server.url = f"http://127.0.0.1:{port}/repos/o/r/issues"
         yield server
-    finally:
-        await runner.cleanup()

@@ -16,6 +16,7 @@ from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.orchestrator.peers.issue_forms import form_of
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import SystemClock
+from tests.support.http_server import serve_app
 
 __all__ = ["Fault", "ImpatientClock", "Kind", "Tracker", "tracker"]
 
@@ -153,11 +154,6 @@ async def tracker(kind: Kind) -> AsyncIterator[Tracker]:
     app.router.add_post(kind.value, served.create)
     app.router.add_get(kind.value, served.list)
     app.router.add_get("/api/v3/search/issues", served.list)
-    runner = web.AppRunner(app, shutdown_timeout=0.001)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        served.url = f"http://127.0.0.1:{runner.addresses[0][1]}{kind.value}"
+    async with serve_app(app) as port:
+        served.url = f"http://127.0.0.1:{port}{kind.value}"
         yield served
-    finally:
-        await runner.cleanup()

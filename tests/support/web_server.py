@@ -8,6 +8,7 @@ from aiohttp import web
 
 from parley.orchestrator.outgoing.reach import Reach
 from parley.orchestrator.research.fetcher import Fetcher
+from tests.support.http_server import serve_app
 
 __all__ = ["WEB_NETWORK", "fetcher_of", "web_server"]
 
@@ -21,13 +22,8 @@ async def web_server(
     """A server of pages, or of what is asked by another method; yields its URL."""
     app = web.Application()
     app.router.add_route(method, "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.2", 0).start()
-    try:
-        yield f"http://127.0.0.2:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with serve_app(app, "127.0.0.2") as port:
+        yield f"http://127.0.0.2:{port}/"
 
 
 def fetcher_of(url: str, *, seconds: float = 10, max_bytes: int = 100_000) -> Fetcher:

@@ -9,6 +9,8 @@ from typing import Any
 from aiohttp import web
 from standardwebhooks import Webhook
 
+from tests.support.http_server import serve_app
+
 __all__ = ["Received", "WebhookReceiver", "answers", "breaks_off", "stalls", "webhook_receiver"]
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -94,11 +96,6 @@ async def webhook_receiver() -> AsyncIterator[WebhookReceiver]:
     receiver = WebhookReceiver()
     app = web.Application()
     app.router.add_post("/{path:.*}", receiver.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    try:
+    async with serve_app(app) as port:
+        receiver.url = f"http://127.0.0.1:{port}/"
         yield receiver
-    finally:
-        await runner.cleanup()

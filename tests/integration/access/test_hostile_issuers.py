@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from parley.runtime.errors import ParleyError
 from parley.runtime.identity import signing_keys
 from parley.runtime.identity.signing_keys import SigningKeys, key_fetcher
+from tests.support.http_server import serve_app
 from tests.support.manual_clock import ManualClock
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -28,14 +29,8 @@ async def serve(answer: Answer) -> AsyncIterator[str]:
     """Serve `answer` as the keys of an issuer; yield its URL."""
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, shutdown_timeout=0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()
+    async with serve_app(app) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def find_key(url: str, key_id: str = "good") -> Any:

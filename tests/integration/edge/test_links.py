@@ -23,6 +23,7 @@ from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.hook_pb2 import HOOK_EVENT_WAITING, HookTarget, WebhookTarget
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.access import key_for
+from tests.support.http_server import serve_app
 from tests.support.moderated_debates import QUESTION, ModeratedScript
 from tests.support.orchestration import WITHIN, orchestrating, until
 
@@ -81,11 +82,6 @@ async def staging(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
     webhooks = WebhookServer()
     app = web.Application()
     app.router.add_post("/", webhooks.take)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    webhooks.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
     chosen = {
         "auth": "key",
         "public_url": PUBLIC,
@@ -94,20 +90,19 @@ async def staging(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
         **settings,
     }
     timeout = aiohttp.ClientTimeout(total=WITHIN)
-    try:
-        async with (
-            ModeratedScript(decisions=("agreement",)).gateway().served() as gateway,
-            orchestrating(folder, gateway, **chosen) as orchestrator,
-            open_store(f"sqlite:///{folder}", "orchestrator") as store,
-            run_edge(EdgeSettings(port=0, orchestrator=orchestrator.server.address, grace_seconds=1)) as edge,
-            aiohttp.ClientSession(timeout=timeout) as session,
-        ):
-            ((_, bearer),) = await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})
-            token = bearer.removeprefix("Bearer ")
-            async with ParleyClient(orchestrator.server.address, token=token, patience=0) as admin:
-                yield Stage(admin, f"http://{edge}", session, webhooks, orchestrator.server.address)
-    finally:
-        await runner.cleanup()
+    async with (
+        serve_app(app) as port,
+        ModeratedScript(decisions=("agreement",)).gateway().served() as gateway,
+        orchestrating(folder, gateway, **chosen) as orchestrator,
+        open_store(f"sqlite:///{folder}", "orchestrator") as store,
+        run_edge(EdgeSettings(port=0, orchestrator=orchestrator.server.address, grace_seconds=1)) as edge,
+        aiohttp.ClientSession(timeout=timeout) as session,
+    ):
+        webhooks.url = f"http://127.0.0.1:{port}/"
+        ((_, bearer),) = await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})
+        token = bearer.removeprefix("Bearer ")
+        async with ParleyClient(orchestrator.server.address, token=token, patience=0) as admin:
+            yield Stage(admin, f"http://{edge}", session, webhooks, orchestrator.server.address)
 
 
 @pytest.fixture

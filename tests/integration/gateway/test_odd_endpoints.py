@@ -16,6 +16,7 @@ from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire import client_requests
 from parley.gateway.wire.api import Api
 from tests.integration.gateway.harness import Gateway, failure_of, kinds_with, request, running
+from tests.support.http_server import serve_app
 
 MODEL = "m\x1b[2J\u202e" + "y" * 5000
 
@@ -48,19 +49,11 @@ async def serving(say: Callable[[web.Request], Awaitable[web.StreamResponse]]) -
     """A gateway whose only provider answers every chat request by this."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", say)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0]
-    settings = GatewaySettings(
-        openai_base_url=f"http://{host}:{port}/v1", model="m-1", local_model="off", grace_seconds=1.0
-    )
-    try:
+    async with serve_app(app) as port:
+        url = f"http://127.0.0.1:{port}/v1"
+        settings = GatewaySettings(openai_base_url=url, model="m-1", local_model="off", grace_seconds=1.0)
         async with running(settings, kinds=kinds_with(api=Api.CHAT)) as gateway:
             yield gateway
-    finally:
-        await runner.cleanup()
 
 
 @pytest.mark.parametrize(

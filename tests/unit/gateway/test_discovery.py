@@ -9,6 +9,7 @@ from aiohttp import web
 
 from parley.gateway import discovery
 from parley.gateway.discovery import USUAL_SERVERS, UsualServer, find_servers, servers_on
+from tests.support.http_server import serve_app
 from tests.support.model_server import ModelServer
 from tests.support.ports import free_ports
 
@@ -23,13 +24,8 @@ def at(server: ModelServer, provider: str = "ollama", title: str = "Ollama") -> 
 async def answering(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with serve_app(app, host) as port:
+        yield port
 
 
 async def test_servers_are_found_in_the_order_of_preference_with_the_models_they_list() -> None:

@@ -15,6 +15,7 @@ from parley.orchestrator.outgoing.answers import Answer, SendError
 from parley.orchestrator.outgoing.reach import Address, Reach
 from parley.orchestrator.outgoing.sender import GuardedSender
 from tests.support.certificates import Authority
+from tests.support.http_server import serve_app
 from tests.support.ports import free_ports
 from tests.support.web_server import WEB_NETWORK, web_server
 
@@ -46,13 +47,8 @@ async def tls_server(certificate: Path, key: Path) -> AsyncIterator[int]:
     context.load_cert_chain(certificate, key)
     app = web.Application()
     app.router.add_post("/{path:.*}", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.2", 0, ssl_context=context).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with serve_app(app, "127.0.0.2", context) as port:
+        yield port
 
 
 async def test_a_body_arrives_with_its_headers_and_nothing_of_the_machine(

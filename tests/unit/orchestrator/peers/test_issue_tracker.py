@@ -14,6 +14,7 @@ from parley.orchestrator.peers.issue_text import defuse
 from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.v1.moderated_pb2 import FollowUp
 from tests.support.growth import check_growth
+from tests.support.http_server import serve_app
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
     IssueTrackerServer,
@@ -150,14 +151,9 @@ async def test_an_answer_that_never_ends_is_read_no_further_than_its_bound(
 
     app = web.Application()
     app.router.add_post("/", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        tracker = tracker_client(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+    async with serve_app(app) as port:
+        tracker = tracker_client(f"http://127.0.0.1:{port}/")
         assert await tracker.create_issue(ISSUE, KEY) == FollowUp(requested=True)
-    finally:
-        await runner.cleanup()
 
 
 async def test_a_tracker_that_is_away_is_named_without_the_rest_of_its_url() -> None:
