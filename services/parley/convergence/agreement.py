@@ -5,6 +5,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from enum import Enum
+from functools import lru_cache
 from operator import ne
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -186,6 +187,7 @@ def words_key(one: str, other: str) -> Pair:
     return first, second
 
 
+@lru_cache(256)  # each position is compared with all the others
 def _words(position: str) -> str:
     """Return the words of a position, without case, extra spaces and marks around it; then its units, in which case tells."""
     plain = " ".join(_EMPHASIS.sub("", position).split()).lstrip(_QUOTES).rstrip(_EDGES)
