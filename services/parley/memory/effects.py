@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from parley.memory.writing import Write
 from parley.v1.memory_pb2 import RecordDebateRequest
 
 
@@ -12,8 +13,12 @@ class Effect(Protocol):
     They raise StorageError or ParleyError if they cannot be done now; they are repeated then.
     """
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
-        """Write what follows from a record. It is durable when this returns."""
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
+        """Write what follows from a record. It is durable when this returns.
+
+        What needs no other write to be durable before is made by one call of `write`, after all reads that it needs: that waits for
+        the other effects of the record, so that a store can commit them together.
+        """
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete all of it. Of a record that cannot be read, only `debate.debate_id` is set."""

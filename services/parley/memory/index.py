@@ -21,6 +21,7 @@ from parley.memory.debate import (
     stored_embedding,
 )
 from parley.memory.embedding import Embedding, EmbeddingClient, find_held
+from parley.memory.writing import Write, write_together
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -102,14 +103,14 @@ class DebateIndex:
         while True:
             await self._fill(await self._to_fill.get())
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Write a debate's vector: that of its document, unless its text was just embedded for that."""
         meaning = find_held(search_text(record.debate)) or await self._find_stored(tenant, record)
         if meaning is not None:
             key = storage_key(tenant, record.debate.debate_id)
             points = [create_point(key, tenant, record.debate.domain, meaning)]
-            await self._run_in_collection(
-                meaning, lambda index: self._vectors.upsert(index.collection, points)
+            await write(
+                self._run_in_collection(meaning, lambda index: self._vectors.upsert(index.collection, points))
             )
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -52,6 +53,13 @@ class Contribution(Struct, frozen=True):
     def debate(self) -> str:
         """The id of the debate."""
         return self.key.rpartition("/")[2]
+
+
+class Expected(Struct, frozen=True):
+    """What this process is about to write of a debate: its contribution, and the documents of the patterns that it starts."""
+
+    contribution: Contribution
+    started: Sequence[Document]
 
 
 class KnownPattern(Struct, frozen=True):
@@ -127,6 +135,16 @@ class TenantPatterns(Struct, frozen=True, dict=True):
                 has_orphans |= key not in self.versions
         return replace(self, waiting=waiting, patterns=patterns, has_orphans=has_orphans)
 
+    def expect(self, expected: Iterable[Expected]) -> "TenantPatterns":
+        """Return them with what is expected and is not among them."""
+        known = self
+        for each in expected:
+            started = [pattern for pattern in each.started if pattern.key not in known.versions]
+            known = known.renew(known.versions, started) if started else known
+            if each.contribution.key not in known.waiting:
+                known = known.add([each.contribution])
+        return known
+
     def keep(self, waiting: Iterable[str]) -> "TenantPatterns":
         """Return them with only those of the waiting contributions that have these keys."""
         kept = [self.waiting[key] for key in waiting if key in self.waiting]
@@ -154,6 +172,21 @@ class KnownPatterns:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._tenants: OrderedDict[str, TenantPatterns] = OrderedDict()
+        self._expected: list[tuple[str, Expected]] = []
+
+    @contextmanager
+    def expect(self, tenant: str, expected: Expected) -> Iterator[None]:
+        """Let a tenant's patterns have something while the block writes it, so that other debates of this process join it."""
+        self._expected.append((tenant, expected))
+        try:
+            yield
+        finally:
+            self._expected.remove((tenant, expected))
+
+    async def load_expected(self, tenant: str) -> TenantPatterns:
+        """Return a tenant's patterns as they will be once what this process writes is written."""
+        expected = [each for its, each in self._expected if its == tenant]  # before they may be written
+        return (await self.load(tenant)).expect(expected)
 
     async def load(self, tenant: str) -> TenantPatterns:
         """Return a tenant's patterns as they are now, without those that cannot be read."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.debate import document_key, list_debates, storage_key
+from parley.memory.writing import Write, write_together
 from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Below, Collection, Document, Documents, Fields, Index, Order
@@ -26,17 +27,18 @@ class Moments:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Write a debate's moments, and delete others that it had as another record."""
         key = storage_key(tenant, record.debate.debate_id)
         wanted: dict[str, Fields] = {}
         for place, each in enumerate(find_moments(record)):
             name = f"{key}/{place:03}"
             wanted[name] = _to_fields(tenant, name, each)
-        for known in await self._list(key):
-            if known.key not in wanted:
-                await self._documents.delete(MOMENTS, known.key)
-        await self._documents.put(MOMENTS, wanted)
+        others = [known.key for known in await self._list(key) if known.key not in wanted]
+        await write(
+            self._documents.put(MOMENTS, wanted),
+            *(self._documents.delete(MOMENTS, each) for each in others),
+        )
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's moments."""

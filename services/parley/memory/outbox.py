@@ -6,12 +6,13 @@ effects or, once it is forgotten, none.
 Two orders matter. The record is durable before its effects begin, so that whoever comes later knows of them. And after its effects
 the process looks for a tombstone, which whoever forgets a debate writes first: one of both sees what the other wrote. Nobody waits
 for the end of the mark: it ends at the next look, for all records since the last one together. Until then a killed process only
-leaves effects to be applied once more.
+leaves effects to be applied once more. No effect needs another one, so their writes are made together.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from parley.memory.approvals import Approvals
@@ -27,7 +28,7 @@ from parley.memory.debate import (
 )
 from parley.memory.effects import Effect
 from parley.memory.tombstones import Tombstones
-from parley.memory.writing import write_together
+from parley.memory.writing import run_to_common_write, write_together
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -133,8 +134,7 @@ class Outbox:
         tenant, _ = debate_of(document)
         for each in [record] if record else skip_unreadable([document], from_document, KIND, document_key):
             try:
-                # At once: none needs another, and so their writes share commits.
-                await write_together(*(effect.apply(tenant, each) for effect in self._effects))
+                await run_to_common_write(*(partial(effect.apply, tenant, each) for effect in self._effects))
             except (Exception, asyncio.CancelledError):
                 with suppress(StorageError, ParleyError):  # what came first is raised
                     await self._forget_if_forgotten(document)

@@ -1,14 +1,17 @@
 """Critique patterns: which kinds of issue are raised again and again in a domain, by whom, and how often they are taken up.
 
-A pattern is a fold over debates. What a debate contributes is written first, as one document; it counts in a list from then on. The
-patterns themselves count it under the debate's id once many contributions wait for that. So the same debate again changes nothing, and
-a forgotten one is taken out of every pattern that counts it.
+A pattern is a fold over debates. What a debate contributes is written as one document, together with the patterns that it starts; it
+counts in a list from then on. The other patterns count it under the debate's id once many contributions wait for that. So the same
+debate again changes nothing, and a forgotten one is taken out of every pattern that counts it.
+
+A contribution and the patterns that it starts need no order: where one is there without the other, whoever finds it makes up for it.
 """
 
 import asyncio
 import hashlib
 import secrets
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack
 from operator import itemgetter
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -33,6 +36,7 @@ from parley.memory.known_patterns import (
     PATTERN,
     PATTERNS,
     Contribution,
+    Expected,
     KnownPattern,
     KnownPatterns,
     TenantPatterns,
@@ -42,9 +46,10 @@ from parley.memory.known_patterns import (
 )
 from parley.memory.record_texts import list_issues
 from parley.memory.stored_vectors import find_likeness
-from parley.memory.writing import write_together
+from parley.memory.writing import Write, write_together
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
+from parley.storage import ports
 from parley.storage.ports import (
     Below,
     Document,
@@ -77,22 +82,19 @@ class Patterns:
         self._known = KnownPatterns(documents)
         self._applying = WeakValueDictionary[str, asyncio.Lock]()
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Count a debate's issues in the patterns of its domain."""
         if not record.issues:
             return
-        issues = list_issues(record)
+        issues, written = list_issues(record), None
         # Who holds the embeddings records the debate for the first time, as far as it knows: nothing of it is looked for.
-        written = None if find_held(issues[0]) else await self._find(tenant, record)
-        meanings = () if written else await self._meanings.embed(*issues)
-        # One after the other, so that two debates of this process do not both start the same kind.
-        async with self._lock(tenant):
-            known = await self._load(tenant)
-            written = written or await self._contribute(tenant, record, meanings, known)
-            if written:
+        if not find_held(issues[0]):
+            written = await self._find(tenant, record)
+        if written is None:
+            written = await self._contribute(tenant, record, await self._meanings.embed(*issues), write)
+        if written:
+            async with self._lock(tenant):
                 await self._count(tenant, [written])
-            elif len(known.waiting) + 1 >= MAX_WAITING:
-                await self._count(tenant, (await self._load(tenant)).waiting.values())
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Take a debate's issues out of all patterns; one that no other debate raised is deleted."""
@@ -104,13 +106,9 @@ class Patterns:
             await self._documents.update(CONTRIBUTIONS, key, {"removed": True, "waiting": None})
             # So that a pattern counts all who raised it: the oldest of them stands for it from now on.
             await self._count(tenant, (await self._known.load(tenant)).waiting.values())
-        joined = [
-            key for each in read_contributions([found] if found else []) for key, _ in list_patterns(each)
-        ]
-        # Whoever was killed while it counted the debate could not take it out again.
-        counting = (await self._known.load(tenant)).list_counting(debate)
-        for pattern in dict.fromkeys([*joined, *counting]):
-            await self._take_out_of(tenant, pattern, debate)
+        for each in read_contributions([found] if found else []):
+            await self._take_out(tenant, each)
+        await self._take_out_remains(tenant, debate)
         if found is not None:
             await self._documents.delete(CONTRIBUTIONS, key)
 
@@ -158,17 +156,18 @@ class Patterns:
         return self._applying.setdefault(tenant, asyncio.Lock())
 
     async def _load(self, tenant: str) -> TenantPatterns:
-        """Return a tenant's patterns, and none of them missing to which a waiting contribution belongs."""
-        known = await self._known.load(tenant)
+        """Return a tenant's patterns as they are expected to be, and none of them missing to which a waiting contribution belongs."""
+        known = await self._known.load_expected(tenant)
         if known.has_orphans:
-            await self._count(tenant, known.waiting.values())
-            known = await self._known.load(tenant)
+            await self._count(tenant, (await self._known.load(tenant)).waiting.values())
+            known = await self._known.load_expected(tenant)
         return known
 
     async def _find(self, tenant: str, record: RecordDebateRequest) -> Contribution | None:
         """Return what was written of a debate's issues; None if that is still to be done."""
         found = await self._documents.get(CONTRIBUTIONS, storage_key(tenant, record.debate.debate_id))
         if found is None:
+            await self._take_out_remains(tenant, record.debate.debate_id)
             return None
         if found.fields["digest"] != _digest(record):
             await self.remove(tenant, record)  # the debate was forgotten, and recorded anew with other issues
@@ -177,45 +176,62 @@ class Patterns:
         return replace(read_contribution(found), domain=record.debate.domain)
 
     async def _contribute(
-        self, tenant: str, record: RecordDebateRequest, meanings: Sequence[Embedding], known: TenantPatterns
+        self, tenant: str, record: RecordDebateRequest, meanings: Sequence[Embedding], write: Write
     ) -> Contribution | None:
-        """Write what a debate contributes to these patterns, and the new ones that it starts.
+        """Write what a debate contributes, and the patterns that it starts.
 
         Return what another replica has written that was faster, and may have chosen other patterns.
         """
-        key, concluded = storage_key(tenant, record.debate.debate_id), record.debate.concluded_at.seconds
         while True:
-            parts = await asyncio.to_thread(_assign, record, meanings, known.patterns.values())
-            new = Contribution(key, _new_version(), record.debate.domain, parts)
-            fields = {
-                "digest": _digest(record),
-                "parts": to_builtins(parts),
-                "concluded": concluded,
-                "domain": new.domain,
-                "waiting": tenant,
-                "version": new.version,
-            }
-            try:
-                await self._documents.insert(CONTRIBUTIONS, key, fields)
-            except DuplicateError:
-                if written := await self._find(tenant, record):
-                    return written
-            else:
-                self._known.add(tenant, new)
-                await self._start(tenant, new, known)
+            with ExitStack() as held:
+                # One after the other, so that two debates of this process do not both start the same kind.
+                async with self._lock(tenant):
+                    known = await self._load(tenant)
+                    expected = await asyncio.to_thread(_plan, tenant, record, meanings, known)
+                    held.enter_context(self._known.expect(tenant, expected))
+                is_first = await self._write_expected(tenant, record, expected, write)
+            if is_first:
+                if len(known.waiting) + 1 >= MAX_WAITING:
+                    await self._count_waiting(tenant)
                 return None
+            for each in expected.started:
+                await self._take_out_of(tenant, each.key, expected.contribution.debate)
+            if written := await self._find(tenant, record):
+                return written
 
-    async def _start(self, tenant: str, contribution: Contribution, known: TenantPatterns) -> None:
-        """Create the patterns that a debate starts."""
-        started = [part for key, part in list_patterns(contribution) if key not in known.versions]
-        if started:
-            starting = replace(contribution, parts=started)
-            await self._write(tenant, [starting])
-            if len(known.versions) + len(started) > MAX_PATTERNS:
-                await self._make_room(tenant)
-            found = await self._documents.get(CONTRIBUTIONS, contribution.key)
+    async def _write_expected(
+        self, tenant: str, record: RecordDebateRequest, expected: Expected, write: Write
+    ) -> bool:
+        """Write a contribution and the patterns that it starts; return whether there was no contribution of the debate."""
+        new = expected.contribution
+        fields: Fields = {
+            "digest": _digest(record),
+            "parts": to_builtins(new.parts),
+            "concluded": record.debate.concluded_at.seconds,
+            "domain": new.domain,
+            "waiting": tenant,
+            "version": new.version,
+        }
+        contributed, *started = await write(
+            self._create(CONTRIBUTIONS, new.key, fields),
+            *(self._create(PATTERNS, each.key, each.fields) for each in expected.started),
+        )
+        if contributed is None:
+            return False
+        self._known.add(tenant, new)
+        await self._known.renew(tenant, [each for each in started if each])
+        if expected.started:
+            await self._make_room(tenant)
+            found = await self._documents.get(CONTRIBUTIONS, new.key)
             if found is None or found.fields.get("removed"):
-                await self._take_out(tenant, starting)
+                await self._take_out(tenant, new)
+        return True
+
+    async def _count_waiting(self, tenant: str) -> None:
+        async with self._lock(tenant):
+            waiting = (await self._known.load(tenant)).waiting.values()
+            if len(waiting) >= MAX_WAITING:  # nobody else has counted them
+                await self._count(tenant, waiting)
 
     async def _count(self, tenant: str, contributions: Collection[Contribution]) -> None:
         """Count debates in their patterns, so that their contributions wait no more."""
@@ -254,17 +270,25 @@ class Patterns:
         """Write a pattern unless another replica has changed it since it was read; return it if it was written."""
         if known is not None:
             return await self._replace(known, fields)
-        started = Document(key, _with_new_version(key, fields))
+        return await self._create(PATTERNS, key, _with_new_version(key, fields))
+
+    async def _create(self, collection: ports.Collection, key: str, fields: Fields) -> Document | None:
+        """Insert a document and return it; None if one is there."""
         try:
-            await self._documents.insert(PATTERNS, key, started.fields)
+            await self._documents.insert(collection, key, fields)
         except DuplicateError:
             return None
-        return started
+        return Document(key, fields)
 
     async def _take_out(self, tenant: str, contribution: Contribution) -> None:
         """Take a debate out of its patterns."""
         for key, _ in list_patterns(contribution):
             await self._take_out_of(tenant, key, contribution.debate)
+
+    async def _take_out_remains(self, tenant: str, debate: str) -> None:
+        """Take a debate out of what counts it: patterns that whoever was killed had started without its contribution, or could not take it out of again."""
+        for key in (await self._known.load(tenant)).list_counting(debate):
+            await self._take_out_of(tenant, key, debate)
 
     async def _take_out_of(self, tenant: str, key: str, debate: str) -> None:
         """Take a debate out of a pattern; delete the pattern if that leaves no debate that another issue stands for."""
@@ -338,12 +362,17 @@ def _weigh(known: KnownPattern) -> tuple[int, int, str]:
     return len(known.totals.debates), known.started, known.key
 
 
-def _assign(
-    record: RecordDebateRequest, meanings: Sequence[Embedding], known: Iterable[KnownPattern]
-) -> list[Part]:
-    group = (record.debate.domain, meanings[0].model)
-    kinds = [each.kind for each in known if each.group == group]
-    return list_parts(record.issues[:MAX_ISSUES], meanings, kinds, record.debate.concluded_at.seconds)
+def _plan(
+    tenant: str, record: RecordDebateRequest, meanings: Sequence[Embedding], known: TenantPatterns
+) -> Expected:
+    """Return what a debate contributes to these patterns, and the new ones that it starts."""
+    debate, group = record.debate, (record.debate.domain, meanings[0].model)
+    kinds = [each.kind for each in known.patterns.values() if each.group == group]
+    parts = list_parts(record.issues[:MAX_ISSUES], meanings, kinds, debate.concluded_at.seconds)
+    new = Contribution(storage_key(tenant, debate.debate_id), _new_version(), debate.domain, parts)
+    starting = [(key, None, [(new, part)]) for key, part in list_patterns(new) if key not in known.versions]
+    started = _count_all(tenant, starting)
+    return Expected(new, [Document(key, _with_new_version(key, fields)) for key, _, fields in started])
 
 
 _Parts = Sequence[tuple[Contribution, Part]]

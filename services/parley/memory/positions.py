@@ -10,7 +10,7 @@ from typing import Final
 
 from parley.memory.changes import Changes
 from parley.memory.debate import list_debates, storage_key
-from parley.memory.embedding import EmbeddingClient
+from parley.memory.embedding import EmbeddingClient, find_held
 from parley.memory.known_questions import KnownQuestions
 from parley.memory.known_stands import KnownStands
 from parley.memory.record_texts import list_question
@@ -26,6 +26,7 @@ from parley.memory.stands import (
     to_fields,
     to_place,
 )
+from parley.memory.writing import Write, write_together
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.page_tokens import Place
@@ -37,6 +38,8 @@ _MAX_COMPARED: Final = 8
 """Of an agent's earlier stands that one is compared with: those on the same matter first, the latest of them."""
 _MAX_LOOKED_AT: Final = 200
 """Of an agent's latest stands, a tenant's latest flips, and its later decisions."""
+_NEW: Final = {"flipped": False}
+"""What a new stand has beside its content."""
 _LATEST_FIRST: Final = (Order("place", descending=True),)
 
 
@@ -53,14 +56,16 @@ class Positions:
         self._questions = KnownQuestions(documents)
         self._stands = KnownStands(documents, clock)
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
         if not record.stands:
             return
         (meaning,) = await self._meanings.embed(*list_question(record))
         stands = create_stands(tenant, record, meaning)
         self._questions.put(stands[0])
-        await self._write(tenant, record, stands)
+        if not find_held(stands[0].question):  # then it is recorded for the first time, as far as is known
+            await self._remove_others(tenant, record, stands)
+        await write(self._documents.put(POSITIONS, {each.key: to_fields(each) for each in stands}, _NEW))
         for each in stands:
             self._stands.put(each)
         await self._compare(stands)
@@ -100,7 +105,8 @@ class Positions:
                 listed.append(entry)
         return listed, _place_of(found[size - 1].fields["place"]) if len(found) > size else None
 
-    async def _write(self, tenant: str, record: RecordDebateRequest, stands: list[Stand]) -> None:
+    async def _remove_others(self, tenant: str, record: RecordDebateRequest, stands: Sequence[Stand]) -> None:
+        """Remove all of a debate that was forgotten, and is recorded anew with other content."""
         wanted = {each.key: to_fields(each) for each in stands}
         debate_key = storage_key(tenant, record.debate.debate_id)
         known = await self._documents.find(POSITIONS, {"debate_key": debate_key})
@@ -108,9 +114,7 @@ class Positions:
             {**wanted.get(each.key, {}), "flipped": each.fields.get("flipped")} != each.fields
             for each in known
         ):
-            # the debate was forgotten, and recorded anew with other content
             await self.remove(tenant, record)
-        await self._documents.put(POSITIONS, wanted, {"flipped": False})
 
     async def _compare(self, stands: Sequence[Stand]) -> None:
         """Write how the stands of a debate stand to the same agents' stands of others."""

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 
 from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.traces import judge_importance
+from parley.memory.writing import Write, write_together
 from parley.runtime.clock import Clock
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
@@ -118,13 +119,13 @@ class Tiers:
         self._documents = documents
         self._clock = clock
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Put a debate into the fast tier, unless it has a place."""
         key, debate = storage_key(tenant, record.debate.debate_id), record.debate
         concluded = debate.concluded_at.seconds + debate.concluded_at.nanos / 1e9
         standing = start_standing(tenant, judge_importance(debate), concluded, self._clock.now().timestamp())
         try:
-            await self._documents.insert(TIERS, key, {"key": key, **to_fields(standing)})
+            await write(self._documents.insert(TIERS, key, {"key": key, **to_fields(standing)}))
         except DuplicateError:
             return
 

@@ -28,6 +28,7 @@ from parley.memory.stored_vectors import to_vector
 from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
+from parley.memory.writing import Write, write_together
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.tasks import background_task
@@ -69,7 +70,10 @@ class Ledger:
     waits: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def apply(self, tenant: str, record: RecordDebateRequest) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+        await write(self._keep(tenant, record))
+
+    async def _keep(self, tenant: str, record: RecordDebateRequest) -> None:
         self.asked.set()
         if self.waits:
             await self.waits.wait()

@@ -20,7 +20,15 @@ from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.patterns import Patterns
 from parley.runtime.errors import ParleyError
 from parley.storage.opening import open_store
-from parley.storage.ports import Collection, Document, Documents, Fields, Index, Where
+from parley.storage.ports import (
+    Collection,
+    Document,
+    Documents,
+    Fields,
+    Index,
+    StoreUnavailableError,
+    Where,
+)
 from parley.storage.sqlite import readers
 from parley.storage.sqlite.database import SqliteDatabase
 from parley.v1.critique_pb2 import ISSUE_STATUS_REJECTED, ISSUE_STATUS_TAKEN_UP, Issue, IssueStatus
@@ -157,7 +165,7 @@ def counted_at_once() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["new patterns", "known ones"])
-async def test_all_patterns_of_a_debate_are_written_in_few_commits(
+async def test_a_debate_and_all_patterns_that_it_starts_are_written_in_one_commit(
     kept: Kept, started: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [f"word{chr(97 + number)}" for number in range(12)]
@@ -167,7 +175,7 @@ async def test_all_patterns_of_a_debate_are_written_in_few_commits(
         await patterns.apply("acme", record("deb-1", *issues))
     commits = count_commits(monkeypatch)
     await patterns.apply("acme", record("deb-2", *issues))
-    assert commits == ([1] if started else [1, 12]), "the contribution, then patterns that it starts"
+    assert commits == ([1] if started else [13])
 
 
 async def test_a_debate_counts_in_lists_at_once_and_in_its_pattern_together_with_others(
@@ -363,6 +371,38 @@ async def test_debates_that_a_process_records_at_once_start_a_kind_once(kept: Ke
     assert len(await kept.documents.find(PATTERNS, {})) == 1
 
 
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_kind_whose_pattern_is_still_being_written_is_joined_even_if_that_fails(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    patterns, insert = kept.patterns, kept.documents.insert
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def insert_later(collection: Collection, *args: Any) -> None:
+        if collection is PATTERNS:  # the last one that is written
+            asked.set()
+        await goes_on.wait()
+        if fails:
+            raise StoreUnavailableError("away")
+        await insert(collection, *args)
+
+    monkeypatch.setattr(kept.documents, "insert", insert_later)
+    first = asyncio.create_task(patterns.apply("acme", record("deb-1", issue("Rollback."))))
+    await asked.wait()
+    monkeypatch.setattr(kept.documents, "insert", insert)
+    await patterns.apply("acme", record("deb-2", issue("Rollback?"), at=2000))
+    goes_on.set()
+    if fails:
+        with pytest.raises(StoreUnavailableError):
+            await first
+        assert await list_all(patterns) == await list_all(kept.patterns) == [("Rollback?", 1)]
+        await patterns.apply("acme", record("deb-1", issue("Rollback.")))
+    else:
+        await first
+    assert await list_all(patterns) == await list_all(kept.patterns) == [("Rollback?", 2)]
+    assert len(await kept.documents.find(PATTERNS, {})) == 1
+
+
 async def test_another_tenant_sees_none_and_counts_by_itself(kept: Kept) -> None:
     await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
     assert await kept.listed("bolt") == []
@@ -406,6 +446,39 @@ async def test_a_debate_counts_once_wherever_its_process_stops(kept: Kept, write
     assert sorted(await kept.counts()) == sorted(BOTH)
     await kept.patterns.apply("acme", FIRST)
     assert sorted(await kept.counts()) == sorted(BOTH)
+
+
+@pytest.mark.parametrize("left", [PATTERNS, CONTRIBUTIONS], ids=["patterns", "contribution"])
+@pytest.mark.parametrize("again", ["applied", "removed"])
+async def test_whatever_a_killed_process_left_of_writes_that_it_began_together_a_debate_counts_once(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, left: Collection, again: str
+) -> None:
+    def embed_all_words(text: str) -> list[float]:
+        found = [float(word in text.lower()) for word in ("rollback", "cost", "secret")]
+        return [each / sum(found) ** 0.5 for each in found]
+
+    monkeypatch.setattr(kept.meanings, "_vector", embed_all_words)
+    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")))
+    # The first one joins a pattern that is there, and is more like the one that the second one starts.
+    second = record("deb-2", issue("Rollback, cost and secret."), issue("Cost and secret."), at=2000)
+    insert = kept.documents.insert
+
+    async def insert_what_is_left(collection: Collection, *args: Any) -> None:
+        if collection is not left:
+            raise StoppedError
+        await insert(collection, *args)
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(kept.documents, "insert", insert_what_is_left)
+        with pytest.raises(StoppedError):
+            await kept.patterns.apply("acme", second)
+    if again == "applied":
+        await kept.patterns.apply("acme", second)
+        counts = [("Rollback, cost and secret.", 2, 2, 2), ("Cost and secret.", 1, 1, 1)]
+        assert await kept.counts() == counts
+    await kept.patterns.remove("acme", second)
+    assert await kept.counts() == [("Rollback.", 1, 1, 1)]
+    assert "deb-2" not in str(await kept.stored())
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["before", "after"])
