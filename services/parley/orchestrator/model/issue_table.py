@@ -1,10 +1,12 @@
 """All issues of a debate, each with a number that is unique in it, and what became of them."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Final
 
 from parley.orchestrator.model.critiques import SERIOUS, AnsweredIssue, no_answer
-from parley.v1.critique_pb2 import Issue, IssueAnswer
+from parley.v1.critique_pb2 import IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
 
@@ -12,17 +14,17 @@ class TrackedIssue(AnsweredIssue, frozen=True):
     """An issue with its author's answer, and its place in the debate.
 
     Attributes:
-        number: Its number in the debate, from 1, in the order in which issues were raised.
         key: Of the critique's step.
         sequence: Of the event that recorded the critique.
+        number: Its number in the debate, from 1, in the order in which issues were raised.
     """
 
-    number: int
     key: str
     sequence: int
     round: int
     critic: str
     target: str
+    number: int
 
     @property
     def is_serious(self) -> bool:
@@ -30,47 +32,33 @@ class TrackedIssue(AnsweredIssue, frozen=True):
         return self.severity is not None and self.severity >= SERIOUS
 
 
+_SEQUENCE: Final = attrgetter("sequence")
+
+
 class IssueTable:
     """The issues of a debate, in the order in which they were raised."""
 
     def __init__(self, contributions: Sequence[Contribution]) -> None:
         """Find the issues of a debate and the answers to them, in its contributions in the order of the log."""
-        answers = _list_answers(contributions)
-        raised = (
-            (made, work, issue)
-            for made, work in ((made, made.work) for made in contributions)
-            if work.target_agent_id
-            for issue in made.reply.critique.issues
-        )
-        self.issues = tuple(
-            TrackedIssue(
-                issue,
-                _find_answer(made, issue, answers),
-                number,
-                made.key,
-                made.sequence,
-                work.round,
-                work.agent_id,
-                work.target_agent_id,
-            )
-            for number, (made, work, issue) in enumerate(raised, start=1)
-        )
+        self.issues = _track_issues(contributions)
         self._by_target: dict[tuple[str, int, str], list[TrackedIssue]] = {}
-        self._by_critique: dict[tuple[str, int, str], list[TrackedIssue]] = {}
+        self._by_critique: dict[tuple[str, int], TrackedIssue] = {}
         for each in self.issues:
-            self._by_target.setdefault((each.critic, each.issue.number, each.target), []).append(each)
-            self._by_critique.setdefault((each.critic, each.issue.number, each.key), []).append(each)
+            number = each.issue.number
+            self._by_target.setdefault((each.critic, number, each.target), []).append(each)
+            self._by_critique[each.key, number] = each
 
     def of(self, made: Contribution, critic: str, number: int) -> TrackedIssue | None:
         """Return the issue that a contribution means by a critic and a number; None if there is none.
 
         It is one of its own critique, or else the last one before it that was raised against its author's work.
         """
-        author = made.work.agent_id
-        if made.work.target_agent_id and author == critic:
-            return next(reversed(self._by_critique.get((critic, number, made.key), ())), None)
+        work = made.work
+        author = work.agent_id
+        if author == critic and work.target_agent_id:
+            return self._by_critique.get((made.key, number))
         raised = self._by_target.get((critic, number, author), ())
-        before = bisect_left(raised, made.sequence, key=lambda each: each.sequence)
+        before = bisect_left(raised, made.sequence, key=_SEQUENCE)
         return raised[before - 1] if before else None
 
     def find(self, round_number: int, critic: str, target: str, number: int) -> TrackedIssue | None:
@@ -92,25 +80,19 @@ class IssueTable:
         )
 
 
-_Answers = dict[tuple[str, str, int], list[tuple[int, IssueAnswer]]]
-
-
-def _list_answers(contributions: Sequence[Contribution]) -> _Answers:
-    """Return the answers to issues with the sequences of their events, by author, critic and number."""
-    answers: _Answers = {}
-    for made in contributions:
-        given = made.reply.issue_answers
-        if not given:
-            continue
-        author, sequence = made.work.agent_id, made.sequence
-        for answer in given:
-            answers.setdefault((author, answer.critic_agent_id, answer.number), []).append((sequence, answer))
-    return answers
-
-
-def _find_answer(critique: Contribution, issue: Issue, answers: _Answers) -> IssueAnswer:
-    """Return the first answer after a critique to its issue."""
-    work = critique.work
-    given = answers.get((work.target_agent_id, work.agent_id, issue.number), ())
-    later = bisect_right(given, critique.sequence, key=lambda each: each[0])
-    return given[later][1] if later < len(given) else no_answer(work.agent_id, issue.number)
+def _track_issues(contributions: Sequence[Contribution]) -> tuple[TrackedIssue, ...]:
+    """Return the issues, each with the first answer after it: the last one that is seen from the end of the log."""
+    tracked = []
+    answers: dict[tuple[str, str, int], IssueAnswer] = {}
+    for made in reversed(contributions):
+        work, reply = made.work, made.reply
+        author, target = work.agent_id, work.target_agent_id
+        if target and (issues := reply.critique.issues):
+            place = (made.key, made.sequence, work.round, author, target)
+            for issue in reversed(issues):
+                answer = answers.get((target, author, issue.number)) or no_answer(author, issue.number)
+                tracked.append((issue, answer, *place))
+        for answer in reversed(reply.issue_answers):
+            answers[author, answer.critic_agent_id, answer.number] = answer
+    tracked.reverse()
+    return tuple(TrackedIssue(*each, number) for number, each in enumerate(tracked, start=1))
