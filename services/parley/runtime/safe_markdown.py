@@ -66,7 +66,7 @@ def list_item(text: str) -> str:
     first, *rest = to_safe_markdown(text).split("\n")
     if first and not first.strip("- \t"):
         first = f"\\{first}"  # after the item's own dash, nothing but dashes would be a line across the page
-    return "\n".join([f"- {first}", *(f"  {line}" if line.strip() else "" for line in rest)])
+    return "\n".join([f"- {first}", *[f"  {line}" if line.strip() else "" for line in rest]])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -107,7 +107,7 @@ def to_safe_page(text: str) -> str:
 def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
     text = text.strip()
-    if not _MAY_UNDERLINE.search(text) and not any(each in text for each in _MAY_REACH_OUT):
+    if not _MAY_UNDERLINE.search(text) and not any(map(text.__contains__, _MAY_REACH_OUT)):
         return text
     lines = _LINE_END.split(text)
     fenced = _find_fences(lines)

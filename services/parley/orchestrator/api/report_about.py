@@ -152,12 +152,9 @@ def _agents(page: ReportPage) -> Iterator[str]:
     head = ["Name", "Agent", "Role", "Answered by", "System prompt", "Summary prompt"]
     if debate.spec.HasField("clarifications"):
         head.append("Clarification prompt")
-    models: dict[str, dict[str, None]] = {}
-    for made in page.contributions:
-        models.setdefault(made.work.agent_id, {})[answering_model(made.reply)] = None
-    yield table(
-        head, [_agent_cells(each, [*filter(None, models.get(each.id, ()))])[: len(head)] for each in agents]
-    )
+    answered = dict.fromkeys((made.work.agent_id, answering_model(made.reply)) for made in page.contributions)
+    models = {each.id: [model for agent, model in answered if model and agent == each.id] for each in agents}
+    yield table(head, [_agent_cells(each, models[each.id])[: len(head)] for each in agents])
     if debate.judge_reason:
         judge = page.names.of_judge(debate.spec.judge.agent.id)
         yield f"{inline(f'{judge[:1].upper()}{judge[1:]}')}: {inline(debate.judge_reason)}."

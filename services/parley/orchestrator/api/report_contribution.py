@@ -1,12 +1,11 @@
 """A contribution in a report: whose it is, what it took, and what it says."""
 
 import json
-from collections.abc import Iterator
 from typing import Final
 
 from pydantic_core import from_json
 
-from parley.orchestrator.api.report_issues import issue_answers
+from parley.orchestrator.api.report_issues import describe_answers
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import marks_of
 from parley.orchestrator.model.times import seconds_of
@@ -20,15 +19,16 @@ _MAX_LOOKUP_WIDTH: Final = 80
 def contribution_block(page: ReportPage, made: Contribution) -> str:
     """Return a contribution to a round, in one piece: a debate has thousands."""
     work, reply = made.work, made.reply
-    target = f" on {page.name_of(work.target_agent_id)}" if work.target_agent_id else ""
+    who, target = page.names.of(work.agent_id), work.target_agent_id
     blocks = [
-        f"##### {page.name_of(work.agent_id)}{target}",
+        f"##### {inline(f'{who} on {page.names.of(target)}' if target else who)}",
         *facts(made),
         quote(page.text_of(made)),
-        *issue_answers(page, made),
     ]
-    if reply.claims_to_cite:
-        blocks += ["Claims without a source:", "\n".join(map(list_item, reply.claims_to_cite))]
+    if answers := reply.issue_answers:
+        blocks += ["Answers to issues:", describe_answers(page, made, answers)]
+    if claims := reply.claims_to_cite:
+        blocks += ["Claims without a source:", "\n".join(map(list_item, claims))]
     return "\n\n".join(blocks)
 
 
@@ -39,12 +39,12 @@ def outside_round_block(page: ReportPage, made: Contribution) -> str:
     return "\n\n".join([title, *facts(made), quote(page.text_of(made))])
 
 
-def facts(made: Contribution) -> Iterator[str]:
-    """Yield who answered and what it took, what was marked in it, and what was looked up for it."""
-    yield _measures(made)
-    yield from marks_of(made)
-    if made.reply.tool_calls:
-        yield f"Looked up: {', '.join(map(_describe_tool_call, made.reply.tool_calls))}"
+def facts(made: Contribution) -> list[str]:
+    """Return who answered and what it took, what was marked in it, and what was looked up for it."""
+    found = [_measures(made), *marks_of(made)]
+    if calls := made.reply.tool_calls:
+        found.append(f"Looked up: {', '.join(map(_describe_tool_call, calls))}")
+    return found
 
 
 def answering_model(reply: Reply) -> str:

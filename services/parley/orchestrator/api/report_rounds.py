@@ -49,16 +49,16 @@ def _split_outside_rounds(page: ReportPage) -> tuple[list[Contribution], list[Co
 
 def _rounds(page: ReportPage) -> Iterator[str]:
     """Yield the rounds that were begun, and what was contributed in each."""
-    by_round: dict[int, list[Contribution]] = {number: [] for number in page.debate.begun_rounds}
+    by_round: dict[int, Activities] = {number: {} for number in page.debate.begun_rounds}
     for made in page.contributions:
-        by_round.setdefault(made.work.round, []).append(made)
+        work = made.work
+        by_round.setdefault(work.round, {}).setdefault(work.activity, []).append(made)
     numbers = sorted(by_round.keys() - {0})
     if numbers:
         yield "## Rounds"
     for number in numbers:
         yield f"### Round {number}"
-        if by_round[number]:
-            activities = _group(by_round[number])
+        if activities := by_round[number]:
             yield from folded(_count_words(page, activities), _round(page, number, activities))
         else:
             yield "Nothing was contributed."

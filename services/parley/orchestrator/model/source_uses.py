@@ -39,10 +39,11 @@ def _uses_of_contributions(debate: Debate) -> Iterator[SourceUse]:
 
 def _uses_of_answer(debate: Debate) -> Iterator[SourceUse]:
     """Yield what an answer cites that is no contribution of its own, such as the proposal that won."""
-    if any(map(_is_the_answer, reversed(debate.contributions))):
+    cited = count_citations(answer_text(debate.outcome))
+    if not cited or any(map(_is_the_answer, reversed(debate.contributions))):
         return
     author = _find_author(debate)
-    for number, count in count_citations(answer_text(debate.outcome)).items():
+    for number, count in cited.items():
         yield SourceUse(source=number, agent_id=author, phase="answer", in_answer=True, count=count)
 
 
