@@ -1,14 +1,15 @@
 """Digests of what is asked: the same for the same request, before and after a field was added."""
 
+import json
 from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from parley.orchestrator.model.digest import digest
+from parley.orchestrator.model.digest import canonical_json, digest
 from parley.v1.agent_pb2 import Agent, PromptText, SummarySettings, Tool
 from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 
@@ -116,3 +117,12 @@ def test_an_unset_temperature_is_not_one_of_zero() -> None:
 def test_the_order_in_which_a_json_value_was_made_does_not_count(value: dict[str, Any]) -> None:
     assert digest(dict(reversed(value.items()))) == digest(value)
     assert len(digest(value)) == 32
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.booleans() | st.floats(-1e20, 1e20)))
+@example({"fraction": 1e16})
+@example({"fraction": 1e-5, "text": '\x00\x1f\x7f\\"/\u2028\U0001f600'})
+@example({"b": 2**64, "a": -(2**64), "é": "z", "z": "é"})
+def test_the_digest_of_an_object_is_of_the_same_bytes_as_ever(value: dict[str, Any]) -> None:
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert canonical_json(value) == written.encode()
