@@ -22,7 +22,7 @@ _LINE_END: Final = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 
 def printable(text: str) -> str:
     """Return the text without escape sequences and control characters; its lines and tabs stay."""
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():  # as most texts are; found much faster
         return text
     return _UNPRINTABLE.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
 
