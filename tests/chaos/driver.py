@@ -170,7 +170,7 @@ class Clients:
 
     async def history(self) -> History:
         """Return all that is known, once no call is in flight any more."""
-        await self._calls_ended()
+        await self.wait_for_calls(0)
         told = [each.debate for each in self.accepted]
         others = [each.id async for each in self.client.list() if each.id not in self.system.known]
         async with open_store(self.system.store_url, "orchestrator") as store:
@@ -189,14 +189,17 @@ class Clients:
             others=tuple(others),
         )
 
-    async def _calls_ended(self) -> None:
+    async def wait_for_calls(self, count: int) -> None:
+        """Wait until so many calls are in flight at the model server."""
         ends = time.monotonic() + _ANSWERED_WITHIN
         async with aiohttp.ClientSession() as session:
             while True:
                 async with session.get(f"{self.system.model_server_url()}/ledger") as response:
-                    if (await response.json())["in_flight"] == 0:
+                    if (found := (await response.json())["in_flight"]) == count:
                         return
-                assert time.monotonic() < ends, "calls are still in flight at the model server"
+                assert time.monotonic() < ends, (
+                    f"{found} calls are in flight at the model server, not {count}"
+                )
                 await asyncio.sleep(0.05)
 
 

@@ -58,12 +58,12 @@ async def test_an_owner_that_comes_back_after_its_time_limit_stops_no_call_of_th
         system.kill(name)
     mark = "case-outlived-limit."
     limits = DebateLimits(total=Duration(seconds=8))
-    slow = {"match": {"prompt": f"of {mark}"}, "latency": {"median": 9.0}, "times": 2}
+    calls = 2
+    slow = {"match": {"prompt": f"of {mark}"}, "latency": {"median": 9.0}, "times": calls}
     with system.rules(slow):
         debate = await clients.create(spec(mark, limits=limits), mark)
         began = time.monotonic()
-        recalls_and_first_call = 3  # of past debates, of patterns, of a model
-        await wait_for_events(system, "orchestrator-1", debate, "step_started", recalls_and_first_call)
+        await clients.wait_for_calls(calls)
         system.stop("orchestrator-1")
         try:
             await asyncio.sleep(6)  # time without an owner does not count: the next one has as much left
