@@ -108,6 +108,8 @@ def _rarely_on(*rare: str) -> pytest.MarkDecorator:
 
 rarely_on_a_replica_set = _rarely_on("replica set")
 """A test that takes long and asks nothing of a server that others do not ask: `make long` runs it on a replica set."""
+rarely_on_a_single_server = _rarely_on("mongodb")
+"""A test that takes long: `make long` runs it on a server without replicas. One in memory does what is asked of it, and a replica set is by others too."""
 rarely_on_a_server = _rarely_on(*_SERVERS)
 """A test that takes long: `make long` runs it on servers that others wrote. One in memory shows the same in a tenth of the time."""
 

@@ -216,7 +216,7 @@ async def test_a_collection_behaves_like_a_dictionary(store: Store, calls: list[
 
 
 @pytest.mark.parametrize("store_url", ["mongodb"], indirect=True)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=calls)
 async def test_so_does_one_on_a_server_that_others_wrote(store: Store, calls: list[Call]) -> None:
     """With fewer examples: it answers slowly, and what we send it is sent to one in memory too."""

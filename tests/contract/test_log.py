@@ -7,7 +7,7 @@ import pytest
 
 from parley.storage.opening import Store
 from parley.storage.ports import AppendConflictError, AppendGapError, Log, Record
-from tests.contract.conftest import OpenAgain
+from tests.contract.conftest import OpenAgain, rarely_on_a_single_server
 
 
 @pytest.fixture
@@ -106,6 +106,7 @@ async def test_an_append_that_would_leave_a_gap_is_refused(log: Log, first: int)
     assert await log.read("empty") == []
 
 
+@rarely_on_a_single_server
 async def test_of_two_writers_at_one_place_exactly_one_wins(log: Log, other: Log) -> None:
     async def write(to: Log, by: str, first: int) -> bool:
         try:
@@ -187,6 +188,7 @@ async def test_an_entry_may_have_a_megabyte(log: Log) -> None:
     assert await log.read("x") == [large]
 
 
+@rarely_on_a_single_server
 async def test_a_record_may_have_fifteen_million_bytes_and_not_one_more(log: Log) -> None:
     largest = record(1, b"\0" * 7_000_000, b"\xff" * 8_000_000)
     await log.append("x", largest)
@@ -238,6 +240,7 @@ async def test_a_follower_that_begins_within_a_record_gets_that_record(log: Log)
     assert await take(log, "x", 1, after=2) == [record(1, b"a", b"b", b"c")]
 
 
+@rarely_on_a_single_server
 @pytest.mark.parametrize("writer", ["here", "elsewhere"])
 async def test_followers_see_every_record_once_and_in_order_while_it_is_written(
     log: Log, other: Log, writer: str
@@ -250,6 +253,7 @@ async def test_followers_see_every_record_once_and_in_order_while_it_is_written(
         assert follower.result() == [*before, *written][after:]
 
 
+@rarely_on_a_single_server
 async def test_a_slow_follower_misses_nothing(log: Log, other: Log) -> None:
     await log.append("x", record(1))
     seen: list[Record] = []
