@@ -1,6 +1,9 @@
 """What the gateway keeps of answers once the log has them."""
 
-from tests.support.orchestration import Orchestrator, kind_of, until
+from pathlib import Path
+
+from tests.support.debate_logs import left_behind
+from tests.support.orchestration import Backstage, Orchestrator, backstage, kind_of, make_debate, until
 from tests.support.scripted_gateway import ScriptedGateway
 
 
@@ -49,6 +52,19 @@ async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goe
     told = [each for calls in gateway.unkept for each in calls]
     assert sorted(set(told)) == sorted((step, 1) for step in set(gateway.steps()))
     assert len(told) == len(gateway.calls), "each once"
+
+
+async def test_an_owner_of_a_debate_that_closed_as_the_one_before_was_killed_lets_the_gateway_forget_its_answers(
+    stage: Backstage, tmp_path: Path
+) -> None:
+    async with stage.replica() as first:
+        events = await stage.comes_to(await first.create(make_debate(2, 1)), "COMPLETED")
+    async with backstage(tmp_path / "later") as later:
+        await left_behind(later, events)
+        async with later.replica():
+            await until(lambda: _told(later.gateway), "the gateway is told")
+    (told,) = later.gateway.unkept
+    assert sorted(told) == sorted((step, 1) for step in stage.gateway.steps())
 
 
 async def _told(gateway: ScriptedGateway, times: int = 1) -> bool:

@@ -1,7 +1,7 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final
@@ -127,9 +127,14 @@ class AgentCaller:
             await write_outcomes()
             await self._forget(recorded)
 
-    async def forget_all(self, answered: Iterable[tuple[str, int]]) -> None:
-        """Let the gateway forget all answers of the debate: these attempts at steps, and those that could not be read."""
-        await self._forget({self._call_id(*each) for each in answered} | self._to_forget)
+    async def forget_all(self) -> None:
+        """Let the gateway forget all answers of the debate: those that the log has, and those that could not be read."""
+        answered = {
+            self._call_id(key, number)
+            for key, (number, outcome) in self._journal.recorded.outcomes.items()
+            if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
+        }
+        await self._forget(answered | self._to_forget)
 
     async def _forget(self, calls: AbstractSet[Call]) -> None:
         async with self._telling:  # what is on its way may fail

@@ -378,11 +378,7 @@ class Debate:
 
     async def forget_answers(self) -> None:
         """Let the gateway forget the answers of the debate: the log has them."""
-        await self._caller.forget_all(
-            (key, number)
-            for key, (number, outcome) in self._recorded.outcomes.items()
-            if isinstance(outcome, StepSucceeded) and outcome.HasField("reply")
-        )
+        await self._caller.forget_all()
 
     def random(self, key: str) -> random.Random:
         """Return a random generator seeded by the debate and the key: the same on every machine."""

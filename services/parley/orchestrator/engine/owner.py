@@ -10,6 +10,7 @@ from msgspec import Struct
 from opentelemetry.trace import Status, StatusCode
 
 from parley.orchestrator import metrics
+from parley.orchestrator.engine.agent_steps import AgentCaller
 from parley.orchestrator.engine.call_admission import Slot
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.execution import Execution, FollowUp, leaf_exceptions, run_follow_up
@@ -277,6 +278,7 @@ class DebateOwner:
             # The earlier owner stopped between the last event and the record. Nothing follows `Closed`.
             await self._status_writer.write_claim()
             await self._status_writer.write_closed()
+            await AgentCaller(parts.agents, parts.clock, self._journal).forget_all()
             return created
         try:
             first = [create_event("created", opening)] if opening else []
