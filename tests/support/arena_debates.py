@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from parley.orchestrator.api.folding import fold
@@ -9,10 +10,11 @@ from parley.orchestrator.formats.arena.settings import SETTINGS
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.event_pb2 import DebateCreated, RoundsEnded
+from tests.support.debate_logs import run_debate
 from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, scripted_judge
 
-__all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended"]
+__all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended", "run_arena"]
 
 
 def arena_settings(**fields: Any) -> ArenaSettings:
@@ -25,6 +27,13 @@ def arena_settings(**fields: Any) -> ArenaSettings:
 def arena_spec(count: int = 3, settings: ArenaSettings | None = None, **fields: Any) -> DebateCreated:
     """An arena of so many agents, named ada, bo, cy, and so on."""
     return make_debate(count, format="arena@1", settings=settings or arena_settings(), **fields)
+
+
+async def run_arena(
+    folder: Path, gateway: ScriptedGateway, settings: ArenaSettings | None = None, agents: int = 3
+) -> list[Envelope]:
+    """Run an arena of so many agents to its answer, and return its log."""
+    return await run_debate(folder, gateway, arena_spec(agents, settings))
 
 
 def ended(events: Sequence[Envelope]) -> RoundsEnded:

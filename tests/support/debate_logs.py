@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
 
 from parley.orchestrator.api.folding import fold
-from parley.orchestrator.log.debate_record import RUNNING
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.log.debate_record import COMPLETED, RUNNING
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.journal import log_name
 from parley.storage.ports import Log, Record
+from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (
     Closed,
     Concluded,
+    DebateCreated,
     DebateFailed,
     Paused,
     Resumed,
@@ -18,10 +23,22 @@ from parley.v1.event_pb2 import (
     StepSucceeded,
 )
 from tests.support.debate_records import create_record
-from tests.support.orchestration import TENANT, Backstage
+from tests.support.orchestration import TENANT, Backstage, backstage
 from tests.support.passing_log import PassingLog
+from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["StoppingLog", "check_log", "left_behind", "outcomes"]
+__all__ = [
+    "StoppingLog",
+    "check_log",
+    "concluded",
+    "left_behind",
+    "outcome_of",
+    "outcomes",
+    "payloads_of",
+    "run_debate",
+]
+
+P = TypeVar("P")
 
 
 class StoppingLog(PassingLog):
@@ -57,6 +74,32 @@ async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
     await stage.store.log.append(name, Record(1, "kept", tuple(event.entry for event in events)))
     await stage.replica().dependencies.index.insert(record)
     return first.debate
+
+
+async def run_debate(
+    folder: Path, gateway: ScriptedGateway, spec: DebateCreated, formats: Formats | None = None
+) -> list[Envelope]:
+    """Run a debate to its answer on a store in a folder, check its log, and return it."""
+    async with backstage(folder, gateway, formats) as stage, stage.replica() as replica:
+        events = await stage.comes_to(await replica.create(spec), COMPLETED)
+    check_log(events)
+    return events
+
+
+def payloads_of(events: Sequence[Envelope], kind: type[P]) -> list[P]:
+    """The payloads of a kind in a log, in order."""
+    return [event.payload for event in events if isinstance(event.payload, kind)]
+
+
+def concluded(events: Sequence[Envelope]) -> Concluded:
+    """The event that ends the debate, and says how."""
+    (found,) = payloads_of(events, Concluded)
+    return found
+
+
+def outcome_of(events: Sequence[Envelope]) -> Outcome:
+    """What the debate came to."""
+    return concluded(events).outcome
 
 
 def outcomes(events: Sequence[Envelope]) -> dict[tuple[str, int], str]:

@@ -26,16 +26,16 @@ from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import Clock, SystemClock
 from parley.storage.ports import Collection, Documents, Fields, Log, Record, Where
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Concluded, DebateCreated
+from parley.v1.event_pb2 import DebateCreated
 from tests.support.checked_format import person
-from tests.support.debate_logs import check_log, outcomes
+from tests.support.debate_logs import check_log, concluded, outcomes
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage
 from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["Held", "Play", "concluded"]
+__all__ = ["Held", "Play"]
 
 _FILE = "parley.db"
 
@@ -155,12 +155,6 @@ class Held:
             except AssertionError as error:
                 error.add_note(where)
                 raise
-
-
-def concluded(events: Sequence[Envelope]) -> Concluded:
-    """The event that ends the debate, and says how."""
-    (found,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return found
 
 
 def _rounds_over(events: Sequence[Envelope]) -> list[str]:

@@ -20,7 +20,6 @@ from parley.v1.arena_pb2 import (
     TOPOLOGY_KIND_RING,
     TOPOLOGY_KIND_STAR,
     AgentDuties,
-    ArenaSettings,
     DebateProtocol,
     RoundTopology,
     StoppingSettings,
@@ -39,11 +38,9 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_CONFIDENCE_REACHED,
     STOP_REASON_CONVERGED,
     STOP_REASON_JUDGE,
-    Outcome,
     UnfulfilledRequirement,
 )
 from parley.v1.event_pb2 import (
-    Concluded,
     PhaseEntered,
     RoundStarted,
     StepFailed,
@@ -52,44 +49,23 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.voting_pb2 import VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
-from tests.support.debate_logs import check_log
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended, run_arena
+from tests.support.debate_logs import outcome_of, payloads_of, run_debate
 from tests.support.interventions import intervention
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, backstage
 from tests.support.scripted_answers import answer_text, judgement
-from tests.support.scripted_gateway import ScriptedGateway
 
 P = TypeVar("P")
 
 
-async def held(
-    folder: Path, gateway: ScriptedGateway, settings: ArenaSettings | None = None, agents: int = 3
-) -> list[Envelope]:
-    """The log of an arena of so many agents."""
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(arena_spec(agents, settings))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    return events
-
-
-def of(events: list[Envelope], kind: type[P]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
-
-
-def outcome(events: list[Envelope]) -> Outcome:
-    (concluded,) = of(events, Concluded)
-    return concluded.outcome
-
-
 def states(events: list[Envelope]) -> list[str]:
-    return [each.name for each in of(events, PhaseEntered)]
+    return [each.name for each in payloads_of(events, PhaseEntered)]
 
 
 async def test_nine_rounds_are_held_in_order_each_with_its_states(tmp_path: Path) -> None:
-    events = await held(tmp_path, ArenaScript().gateway())
-    assert [each.number for each in of(events, RoundStarted)] == list(range(9))
+    events = await run_arena(tmp_path, ArenaScript().gateway())
+    assert [each.number for each in payloads_of(events, RoundStarted)] == list(range(9))
     assert states(events) == [
         "START",
         "INITIALIZING",
@@ -105,7 +81,7 @@ async def test_nine_rounds_are_held_in_order_each_with_its_states(tmp_path: Path
         "ROUNDS_COMPLETE",
         "VOTING",
         "VOTE_AGGREGATION",
-        "CONSENSUS_REACHED" if outcome(events).arena.winner_agent_id else "NO_CONSENSUS",
+        "CONSENSUS_REACHED" if outcome_of(events).arena.winner_agent_id else "NO_CONSENSUS",
     ]
     assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
@@ -114,7 +90,7 @@ async def test_each_round_asks_its_steps_and_no_text_is_criticized_twice_by_one_
     tmp_path: Path,
 ) -> None:
     gateway = ArenaScript().gateway()
-    await held(tmp_path, gateway)
+    await run_arena(tmp_path, gateway)
     counts = {
         pattern: len(gateway.steps(pattern))
         for pattern in (
@@ -140,7 +116,7 @@ async def test_each_round_asks_its_steps_and_no_text_is_criticized_twice_by_one_
 
 async def test_the_vote_makes_winner_and_strength_and_the_judge_ranking_and_scores(tmp_path: Path) -> None:
     gateway = ArenaScript(choice="bo").gateway()
-    arena = outcome(await held(tmp_path, gateway)).arena
+    arena = outcome_of(await run_arena(tmp_path, gateway)).arena
     assert arena.winner_agent_id == "bo"
     assert arena.votes[0].undiscounted_strength == VOTE_STRENGTH_UNANIMOUS
     assert arena.strength == VOTE_STRENGTH_STRONG, "since all agents have one model, which is one voice"
@@ -159,8 +135,8 @@ async def test_agreement_after_a_revision_goes_straight_to_the_vote(tmp_path: Pa
         return AssessResponse(verdict=verdict, agreement_percent=95 if agree else 20)
 
     gateway.assess = assess
-    events = await held(tmp_path, gateway)
-    assert [each.number for each in of(events, RoundStarted)] == [0, 1, 2, 3, 4, 7, 8]
+    events = await run_arena(tmp_path, gateway)
+    assert [each.number for each in payloads_of(events, RoundStarted)] == [0, 1, 2, 3, 4, 7, 8]
     assert ended(events).reason == STOP_REASON_CONVERGED
     assert not gateway.steps("round/6/*")
 
@@ -183,7 +159,7 @@ async def test_agents_that_are_ready_or_sure_enough_end_the_rounds(
 ) -> None:
     gateway = ArenaScript().gateway()
     gateway.text = lambda step, agent: f"{answer_text(step, agent)}\n{line}"
-    events = await held(tmp_path, gateway, arena_settings(stopping=stopping))
+    events = await run_arena(tmp_path, gateway, arena_settings(stopping=stopping))
     assert ended(events).reason == reason
 
 
@@ -192,7 +168,7 @@ async def test_how_sure_an_agent_is_nobody_else_reads(tmp_path: Path) -> None:
     gateway.text = lambda step, agent: (
         answer_text(step, agent) + ("\nReady: no, 64 %" if "/refine/" in step else "")
     )
-    await held(tmp_path, gateway)
+    await run_arena(tmp_path, gateway)
     for step in ("round/4/critique/ada/of/bo", "round/4/refine/ada", "round/6/finish/ada"):
         assert (
             "round/3/refine/" in gateway.asked(step).prompt or "round/5/refine/" in gateway.asked(step).prompt
@@ -209,21 +185,25 @@ async def test_a_person_who_ends_the_rounds_is_stronger_than_a_judge_that_wants_
         await replica.intake.intervene(TENANT, debate, intervention("end"))
         gateway.release("round/8/judge")
         events = await stage.comes_to(debate, "COMPLETED")
-    assert outcome(events).arena.extended_rounds == 0
-    assert outcome(events).arena.sufficient is False
+    assert outcome_of(events).arena.extended_rounds == 0
+    assert outcome_of(events).arena.sufficient is False
 
 
 async def test_the_judge_may_end_the_rounds_from_the_critiques_on(tmp_path: Path) -> None:
     gateway = ArenaScript(more_is_of_use=False).gateway()
-    events = await held(tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True)))
+    events = await run_arena(
+        tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True))
+    )
     assert ended(events).reason == STOP_REASON_JUDGE
-    assert [each.number for each in of(events, RoundStarted)] == [0, 1, 2, 7, 8]
+    assert [each.number for each in payloads_of(events, RoundStarted)] == [0, 1, 2, 7, 8]
 
 
 async def test_a_judge_that_is_late_between_rounds_means_go_on(tmp_path: Path) -> None:
     gateway = ArenaScript(more_is_of_use=False).gateway()
     gateway.fail("round/*/discussion")
-    events = await held(tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True)))
+    events = await run_arena(
+        tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True))
+    )
     assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
@@ -231,9 +211,9 @@ async def test_a_judge_that_finds_the_discussion_insufficient_adds_rounds_up_to_
     tmp_path: Path,
 ) -> None:
     gateway = ArenaScript(sufficient=False).gateway()
-    events = await held(tmp_path, gateway, arena_settings(max_extended_rounds=2))
-    arena = outcome(events).arena
-    assert [each.number for each in of(events, RoundStarted)] == list(range(11))
+    events = await run_arena(tmp_path, gateway, arena_settings(max_extended_rounds=2))
+    arena = outcome_of(events).arena
+    assert [each.number for each in payloads_of(events, RoundStarted)] == list(range(11))
     assert (arena.extended_rounds, len(arena.votes), arena.sufficient) == (2, 3, False)
     assert arena.missing == "Who pays for it?"
     assert "Who pays for it?" in gateway.asked("round/9/refine/ada").prompt
@@ -242,8 +222,8 @@ async def test_a_judge_that_finds_the_discussion_insufficient_adds_rounds_up_to_
 
 
 async def test_objections_become_dissent(tmp_path: Path) -> None:
-    arena = outcome(
-        await held(tmp_path, ArenaScript(objections={"bo": "It forgets the cost."}).gateway())
+    arena = outcome_of(
+        await run_arena(tmp_path, ArenaScript(objections={"bo": "It forgets the cost."}).gateway())
     ).arena
     assert [(each.agent_id, each.text) for each in arena.dissent] == [("bo", "It forgets the cost.")]
     assert arena.consenting_agent_ids == ["ada", "cy"]
@@ -260,7 +240,7 @@ async def test_the_answer_has_the_same_parts_as_that_of_a_panel_and_those_who_ve
         if '"implementation"' in schema
         else answers(schema)
     )
-    details = outcome(await held(tmp_path, gateway, arena_settings(revision_rounds=1))).details
+    details = outcome_of(await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))).details
     assert (details.implementation, list(details.tradeoffs)) == ("Do it.", ["time for money"])
     assert (list(details.recommendations), list(details.open_questions)) == (["begin"], ["when?"])
     unmet = [UnfulfilledRequirement(text="It floats.", hard=True, number=1)]
@@ -280,7 +260,7 @@ async def test_who_says_nothing_of_the_answer_neither_consents_nor_dissents(tmp_
         '{"accepts": false}' if gateway.calls[-1].step == "verification/bo" else plain(schema)
     )
     gateway.fail("verification/cy")
-    arena = outcome(await held(tmp_path, gateway, arena_settings(revision_rounds=1))).arena
+    arena = outcome_of(await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))).arena
     assert arena.consenting_agent_ids == ["ada"]
     assert [(each.agent_id, each.text) for each in arena.dissent] == [("bo", "It gave no reason.")]
 
@@ -294,7 +274,7 @@ async def test_a_participant_that_is_muted_is_not_asked_about_the_answer(tmp_pat
         await replica.intervene(debate, "mute", agent_id="cy")
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
-    assert outcome(events).arena.consenting_agent_ids == ["ada", "bo"]
+    assert outcome_of(events).arena.consenting_agent_ids == ["ada", "bo"]
 
 
 async def test_topologies_are_recorded_and_only_their_edges_asked(tmp_path: Path) -> None:
@@ -303,8 +283,8 @@ async def test_topologies_are_recorded_and_only_their_edges_asked(tmp_path: Path
         topology=Topology(kind=TOPOLOGY_KIND_RING),
         topologies=[RoundTopology(round=4, topology=Topology(kind=TOPOLOGY_KIND_STAR, hub_agent_id="bo"))],
     )
-    events = await held(tmp_path, gateway, settings, agents=5)
-    drawn = {each.round: each for each in of(events, TopologyDrawn)}
+    events = await run_arena(tmp_path, gateway, settings, agents=5)
+    drawn = {each.round: each for each in payloads_of(events, TopologyDrawn)}
     assert [(number, each.topology) for number, each in drawn.items()] == [
         (2, "ring"),
         (3, "ring"),
@@ -328,17 +308,19 @@ async def test_agents_take_part_in_what_is_their_duty(tmp_path: Path) -> None:
             AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER]),
         ]
     )
-    events = await held(tmp_path, gateway, arena_settings(team=team, judge_choice=JUDGE_CHOICE_LAST))
+    events = await run_arena(tmp_path, gateway, arena_settings(team=team, judge_choice=JUDGE_CHOICE_LAST))
     assert sorted(gateway.steps("round/1/propose/*")) == ["round/1/propose/ada", "round/1/propose/bo"]
     assert not gateway.steps("round/*/critique/ada/*")
     assert len(gateway.steps("round/7/vote/*")) == 3
-    assert outcome(events).arena.judge_agent_id == "cy", "which is no author"
-    assert not of(events, Warned) or all("judges its own" not in each.message for each in of(events, Warned))
+    assert outcome_of(events).arena.judge_agent_id == "cy", "which is no author"
+    assert not payloads_of(events, Warned) or all(
+        "judges its own" not in each.message for each in payloads_of(events, Warned)
+    )
 
 
 async def test_the_protocol_says_in_each_phase_how_to_argue_and_not_how_to_vote(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    await held(tmp_path, gateway, arena_settings(protocol=DEBATE_PROTOCOL_SOCRATIC))
+    await run_arena(tmp_path, gateway, arena_settings(protocol=DEBATE_PROTOCOL_SOCRATIC))
     for step in (
         "round/1/propose/ada",
         "round/2/critique/ada/of/bo",
@@ -363,7 +345,7 @@ async def test_a_critic_of_a_new_text_sees_its_own_issues_of_the_last_one_and_th
             else ""
         )
     )
-    await held(tmp_path, gateway, arena_settings(protocol=protocol, revision_rounds=2))
+    await run_arena(tmp_path, gateway, arena_settings(protocol=protocol, revision_rounds=2))
     told = "What you held against the text of agent A before"
     assert told not in gateway.asked("round/2/critique/bo/of/ada").prompt
     prompt = gateway.asked("round/4/critique/bo/of/ada").prompt
@@ -387,7 +369,7 @@ async def test_text_that_a_late_agent_had_written_is_kept_and_nobody_reads_it(tm
         await stage.has(debate, "step_succeeded", 3)
         clock.advance(301)
         events = await stage.comes_to(debate, "COMPLETED")
-    (failed,) = [each for each in of(events, StepFailed) if each.work.agent_id]
+    (failed,) = [each for each in payloads_of(events, StepFailed) if each.work.agent_id]
     assert (failed.work.agent_id, failed.reason) == ("cy", "ROUND_TIMEOUT")
     assert failed.partial_text == answer_text("round/1/propose/cy", "cy")
     assert not any("cy answers round/1" in asked.prompt for asked in gateway.calls)
@@ -402,7 +384,7 @@ async def test_who_states_no_position_is_asked_for_it_once_a_text(tmp_path: Path
     gateway.text = lambda step, agent: (
         "It is wet." if step in ("round/1/propose/cy", "round/3/refine/cy") else answer_text(step, agent)
     )
-    await held(tmp_path, gateway)
+    await run_arena(tmp_path, gateway)
     assert gateway.steps("round/*/position/*") == ["round/1/position/cy", "round/3/position/cy"]
     assert "agent C: cy stands by round/3/position/cy" in gateway.asked("round/4/refine/ada").prompt
 
@@ -412,10 +394,8 @@ async def test_claims_without_a_source_are_kept_and_told_to_critics_and_judge(tm
     gateway = ArenaScript().gateway()
     gateway.text = lambda step, agent: f"{claim if agent == 'ada' else ''}\n\n{answer_text(step, agent)}"
     settings = arena_settings(revision_rounds=1)
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(arena_spec(3, settings))
-        events = await stage.comes_to(debate, "COMPLETED")
-    made = [each for each in of(events, StepSucceeded) if each.reply.claims_to_cite]
+    events = await run_debate(tmp_path, gateway, arena_spec(3, settings))
+    made = [each for each in payloads_of(events, StepSucceeded) if each.reply.claims_to_cite]
     assert [(each.work.activity, each.work.agent_id, *each.reply.claims_to_cite) for each in made] == [
         (activity, "ada", claim) for activity in ("proposal", "refinement", "final-refinement")
     ]

@@ -32,25 +32,14 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_TOKEN_BUDGET,
     STOP_REASON_TOTAL_TIMEOUT,
     STOP_REASON_UNANIMOUS_DRAFTS,
-    Outcome,
 )
-from parley.v1.event_pb2 import Concluded, RoundAssessed, RoundStarted
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended
-from tests.support.debate_logs import check_log
+from parley.v1.event_pb2 import RoundAssessed, RoundStarted
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended, run_arena
+from tests.support.debate_logs import outcome_of
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_limits
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_gateway import refusal
 from tests.support.scripted_services import unsure_until_settled
-
-
-async def held(
-    folder: Path, gateway: ScriptedGateway, settings: ArenaSettings, agents: int = 3
-) -> list[Envelope]:
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(arena_spec(agents, settings))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    return events
 
 
 def findings(events: Sequence[Envelope]) -> list[tuple[int, bool, str]]:
@@ -60,11 +49,6 @@ def findings(events: Sequence[Envelope]) -> list[tuple[int, bool, str]]:
 
 def rounds(events: Sequence[Envelope]) -> list[int]:
     return [event.payload.number for event in events if isinstance(event.payload, RoundStarted)]
-
-
-def outcome(events: Sequence[Envelope]) -> Outcome:
-    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return concluded.outcome
 
 
 def grouped(*groups: str, certain: bool = True) -> GroupPositionsResponse:
@@ -78,13 +62,13 @@ def grouped(*groups: str, certain: bool = True) -> GroupPositionsResponse:
 async def test_where_all_first_drafts_agree_no_round_is_paid_for(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.group = lambda: grouped("ada bo cy")
-    events = await held(tmp_path, gateway, arena_settings())
+    events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_UNANIMOUS_DRAFTS
     assert (1, True, ended(events).explanation) in findings(events)
     assert rounds(events) == [0, 1, 7, 8]
     assert not gateway.steps("round/*/critique/*")
     assert not gateway.steps("round/*/refine/*")
-    assert outcome(events).arena.votes, "the vote is held as always"
+    assert outcome_of(events).arena.votes, "the vote is held as always"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +85,7 @@ async def test_otherwise_the_rounds_are_held(
 ) -> None:
     gateway = ArenaScript().gateway()
     gateway.group = lambda: groups
-    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
+    events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
     assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     assert gateway.steps("round/2/critique/*")
 
@@ -109,7 +93,7 @@ async def test_otherwise_the_rounds_are_held(
 async def test_a_judge_that_is_not_content_has_unanimous_drafts_criticized_after_all(tmp_path: Path) -> None:
     gateway = ArenaScript(sufficient=False).gateway()
     gateway.group = lambda: grouped("ada bo cy")
-    events = await held(tmp_path, gateway, arena_settings())
+    events = await run_arena(tmp_path, gateway, arena_settings())
     assert rounds(events) == [0, 1, 7, 8, 9]
     assert len(gateway.steps("round/9/critique/*")) == 6
 
@@ -143,7 +127,7 @@ async def test_rounds_end_once_who_holds_which_position_hardly_changes(tmp_path:
     gateway = ArenaScript().gateway()
     gateway.group = lambda: grouped("ada", "bo", "cy")
     gateway.assess = moving({3: ["ada bo", "cy"], 4: ["ada bo", "cy"]}, {3: ["bo"]})
-    events = await held(tmp_path, gateway, arena_settings())
+    events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_STABLE_POSITIONS
     assert rounds(events) == [0, 1, 2, 3, 4, 7, 8]
     told = [finding for _, _, finding in findings(events) if finding.startswith("who holds")]
@@ -159,13 +143,13 @@ async def test_one_change_of_mind_a_round_keeps_them_going(tmp_path: Path) -> No
     gateway.assess = moving(
         {3: ["ada bo", "cy"], 4: ["ada bo cy"], 5: ["ada cy", "bo"]}, {3: ["bo"], 4: ["cy"], 5: ["bo"]}
     )
-    events = await held(tmp_path, gateway, arena_settings())
+    events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    events = await held(tmp_path / "untold", gateway, arena_settings(revision_rounds=1))
+    events = await run_arena(tmp_path / "untold", gateway, arena_settings(revision_rounds=1))
     assert "whether the agents have changed their positions cannot be told" in [
         f for _, _, f in findings(events)
     ]
@@ -173,7 +157,7 @@ async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: P
     gateway = ArenaScript().gateway()
     gateway.assess = moving({3: ["ada bo cy"]}, {})
     off = arena_settings(revision_rounds=1, stopping=StoppingSettings(stable_positions=False))
-    assert ended(await held(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert ended(await run_arena(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -183,7 +167,7 @@ async def test_who_has_moved_is_asked_where_rounds_may_end_by_it(tmp_path: Path,
         verdict=CONVERGENCE_VERDICT_CONTINUING, stability=[AgentStability(agent_id="ada")]
     )
     stopping = StoppingSettings(stable_positions=on)
-    await held(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
+    await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
     assert len(gateway.steps("round/3/grouping*")) == (2 if on else 0)
 
 
@@ -197,14 +181,14 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     gateway = ArenaScript().gateway()
     gateway.weights = {"ada": 1.0, "bo": 2.8, "cy": 1.0, "dee": 2.8}
     gateway.group = lambda: grouped("bo dee")
-    events = await held(tmp_path, gateway, in_turn(), agents=4)
+    events = await run_arena(tmp_path, gateway, in_turn(), agents=4)
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert ended(events).explanation == (
         "the position of bo, dee is 97 % probable (threshold 90 %); not asked: ada, cy"
     )
     assert (1, True, ended(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
-    assert outcome(events).arena.not_asked_agent_ids == ["ada", "cy"]
+    assert outcome_of(events).arena.not_asked_agent_ids == ["ada", "cy"]
     assert "Ada and Cy: what the others proposed was probable enough." in render_report(fold(events), V1)
 
 
@@ -213,7 +197,7 @@ async def test_whether_the_best_rated_agree_is_asked_and_not_asked_again(tmp_pat
     gateway.weights = {"bo": 2.8, "cy": 2.8}
     gateway.group_by = unsure_until_settled
     gateway.grouping = lambda _: json.dumps({"groups": [["P1", "P2"]], "cannot_be_told": []})
-    events = await held(tmp_path, gateway, in_turn())
+    events = await run_arena(tmp_path, gateway, in_turn())
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("first-draft-vote/*")) == len(gateway.steps("first-draft-vote/of-2/*")) == 2
 
@@ -226,12 +210,12 @@ async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(t
         return grouped(*sorted({asked.agent.id for asked in gateway.calls if "/propose/" in asked.step}))
 
     gateway.group = by_calls
-    events = await held(tmp_path, gateway, in_turn())
+    events = await run_arena(tmp_path, gateway, in_turn())
     assert sorted(gateway.steps("round/1/propose/*")[:2]) == ["round/1/propose/ada", "round/1/propose/cy"]
     assert gateway.steps("round/1/propose/*")[2] == "round/1/propose/bo"
     assert [ends for number, ends, _ in findings(events) if number == 1] == [False, False, False]
     assert len(gateway.steps("round/2/critique/*")) == 6
-    assert not outcome(events).arena.not_asked_agent_ids
+    assert not outcome_of(events).arena.not_asked_agent_ids
 
 
 async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_asked(tmp_path: Path) -> None:
@@ -239,7 +223,7 @@ async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_aske
     gateway.weights = {"ada": 2.8, "bo": 2.8, "cy": 2.8}
     gateway.fail("round/1/propose/bo", refusal())
     gateway.group = lambda: grouped("ada cy")
-    events = await held(tmp_path, gateway, in_turn())
+    events = await run_arena(tmp_path, gateway, in_turn())
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("round/1/propose/*")) >= 3
 
@@ -247,7 +231,7 @@ async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_aske
 async def test_opposed_agents_that_no_longer_move_end_the_rounds(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT)
-    events = await held(tmp_path, gateway, arena_settings())
+    events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
     assert rounds(events) == [0, 1, 2, 3, 7, 8]
 

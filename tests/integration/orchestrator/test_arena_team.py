@@ -25,8 +25,8 @@ from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import JudgeChosen, TeamSelected, Warned
 from parley.v1.ratings_pb2 import Rating
 from parley.v1.voting_pb2 import VOTE_WEIGHTS_ACCURACY, VOTE_WEIGHTS_ELO, VoteWeights, VotingSettings
-from tests.integration.orchestrator.test_arena import held, of, outcome
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, run_arena
+from tests.support.debate_logs import outcome_of, payloads_of, run_debate
 from tests.support.orchestration import agent, backstage
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -39,23 +39,23 @@ RATINGS = {
 
 
 def warnings(events: list) -> list[str]:  # type: ignore[type-arg]
-    return [each.message for each in of(events, Warned)]
+    return [each.message for each in payloads_of(events, Warned)]
 
 
 async def test_only_the_chosen_team_debates_and_why_is_recorded(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.team = ("bo", "dee")
-    events = await held(
+    events = await run_arena(
         tmp_path, gateway, arena_settings(revision_rounds=1, team=TeamSettings(size=2)), agents=4
     )
-    (selected,) = of(events, TeamSelected)
+    (selected,) = payloads_of(events, TeamSelected)
     assert selected.agent_ids == ["bo", "dee"]
     assert [(each.agent_id, each.chosen, each.reason) for each in selected.candidates] == [
         (each, each in gateway.team, f"what is known of {each}") for each in ("bo", "dee", "ada", "cy")
     ]
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert "You are agent B of 2 agents." in gateway.asked("round/1/propose/dee").prompt
-    assert outcome(events).arena.consenting_agent_ids == ["bo", "dee"]
+    assert outcome_of(events).arena.consenting_agent_ids == ["bo", "dee"]
     state = fold(events)
     assert [each.id for each in debating_agents(state)] == ["bo", "dee"]
     assert [each.id for each in participants_of(state)] == ["bo", "dee"]
@@ -65,10 +65,10 @@ async def test_only_the_chosen_team_debates_and_why_is_recorded(tmp_path: Path) 
 @pytest.mark.usefixtures("short_restarts")
 async def test_without_the_ratings_the_first_agents_debate_and_the_debate_says_so(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    events = await held(
+    events = await run_arena(
         tmp_path, gateway, arena_settings(revision_rounds=1, team=TeamSettings(size=2)), agents=4
     )
-    (selected,) = of(events, TeamSelected)
+    (selected,) = payloads_of(events, TeamSelected)
     assert selected.agent_ids == ["ada", "bo"]
     assert not selected.candidates
     assert any(each.startswith("the first 2 agents debate, since no team") for each in warnings(events))
@@ -76,10 +76,10 @@ async def test_without_the_ratings_the_first_agents_debate_and_the_debate_says_s
 
 async def test_a_team_of_all_asks_nobody(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    events = await held(
+    events = await run_arena(
         tmp_path, gateway, arena_settings(revision_rounds=1, team=TeamSettings(size=3)), agents=3
     )
-    assert not of(events, TeamSelected)
+    assert not payloads_of(events, TeamSelected)
 
 
 async def judged(
@@ -90,15 +90,14 @@ async def judged(
     spec = arena_spec(
         3, settings, agents=agents, context=(ContextDocument(path="notes.md", text="Ten users."),)
     )
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        return await stage.comes_to(await replica.create(spec), "COMPLETED")
+    return await run_debate(folder, gateway, spec)
 
 
 async def test_the_agents_vote_for_a_judge_whose_role_alone_they_know(tmp_path: Path) -> None:
     gateway = ArenaScript(judging_role="security").gateway()
     events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED)
-    assert outcome(events).arena.judge_agent_id == "bo"
-    (chosen,) = of(events, JudgeChosen)
+    assert outcome_of(events).arena.judge_agent_id == "bo"
+    (chosen,) = payloads_of(events, JudgeChosen)
     assert chosen.reason == "2 of 3 agents voted for it; every agent that could judge is an author"
     assert sorted(gateway.steps("judge-vote/*")) == [f"judge-vote/{each}" for each in ROLES]
     told = gateway.asked("judge-vote/ada").prompt
@@ -119,7 +118,7 @@ async def test_where_one_agent_alone_proposes_nothing_it_judges_without_a_vote(t
     gateway = ArenaScript(judging_role="security").gateway()
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
     events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED, team)
-    assert outcome(events).arena.judge_agent_id == "cy"
+    assert outcome_of(events).arena.judge_agent_id == "cy"
     assert not gateway.steps("judge-vote/*")
 
 
@@ -127,7 +126,7 @@ async def test_where_nobody_votes_the_designated_judge_judges_and_the_debate_say
     gateway = ArenaScript().gateway()
     gateway.fail("judge-vote/*")
     events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED)
-    assert outcome(events).arena.judge_agent_id == "judge"
+    assert outcome_of(events).arena.judge_agent_id == "judge"
     assert "judge judges, since nobody has voted for a judge" in warnings(events)
 
 
@@ -144,8 +143,8 @@ async def test_the_best_by_rating_or_calibration_judges(
     gateway = ArenaScript().gateway()
     gateway.weights, gateway.ratings = {}, RATINGS
     events = await judged(tmp_path, gateway, choice)
-    assert outcome(events).arena.judge_agent_id == judge
-    (chosen,) = of(events, JudgeChosen)
+    assert outcome_of(events).arena.judge_agent_id == judge
+    (chosen,) = payloads_of(events, JudgeChosen)
     assert chosen.reason.startswith(f"{why}; ")
 
 
@@ -158,7 +157,7 @@ async def test_where_the_ratings_say_nothing_the_designated_judge_judges_and_the
     gateway = ArenaScript().gateway()
     gateway.weights = {} if known else None
     events = await judged(tmp_path, gateway, JUDGE_CHOICE_BY_RATING)
-    assert outcome(events).arena.judge_agent_id == "judge"
+    assert outcome_of(events).arena.judge_agent_id == "judge"
     assert any(each.startswith("judge judges, since no judge could be chosen") for each in warnings(events))
 
 
@@ -168,7 +167,7 @@ async def test_the_agent_of_ones_choice_is_asked_which_positions_say_the_same(tm
         verdict=CONVERGENCE_VERDICT_UNDETERMINED,
         unsure=[UnsurePair(agent_id="ada", other_agent_id="bo", same_probability=0.5)],
     )
-    await held(tmp_path, gateway, arena_settings(revision_rounds=1, grouping_agent_id="cy"))
+    await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1, grouping_agent_id="cy"))
     assert gateway.asked("round/3/grouping").agent.id == "cy"
 
 
@@ -197,7 +196,7 @@ async def test_votes_weigh_by_what_the_debate_says(
     gateway = ArenaScript(choice="ada").gateway()
     gateway.weights = {"ada": 2.5}
     settings = arena_settings(revision_rounds=1, voting=VotingSettings(weighted_by=weighted_by))
-    (vote,) = outcome(await held(tmp_path, gateway, settings)).arena.votes
+    (vote,) = outcome_of(await run_arena(tmp_path, gateway, settings)).arena.votes
     assert vote.weighted_by == weighted_by
     assert {each.agent_id: each.weight for each in vote.ballots}.get("ada", 2.5) == 2.5
 
@@ -212,5 +211,5 @@ async def test_an_agent_that_is_muted_does_not_judge(tmp_path: Path) -> None:
         await replica.intervene(debate, "mute", agent_id="cy")
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
-    assert outcome(events).arena.judge_agent_id == "bo"
-    assert [each.agent_id for each in of(events, JudgeChosen)] == ["bo"]
+    assert outcome_of(events).arena.judge_agent_id == "bo"
+    assert [each.agent_id for each in payloads_of(events, JudgeChosen)] == ["bo"]

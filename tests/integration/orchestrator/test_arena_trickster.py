@@ -39,10 +39,8 @@ from parley.v1.event_pb2 import (
     TricksterChecked,
     Warned,
 )
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.debate_logs import check_log
+from tests.support.arena_debates import ArenaScript, arena_settings, run_arena
 from tests.support.labelled_debates import held_out_debates
-from tests.support.orchestration import backstage
 from tests.support.scripted_answers import answer_text
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -67,7 +65,7 @@ async def test_drafts_that_all_say_the_same_without_evidence_are_debated_after_a
     gateway.group = lambda: GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=["ada", "bo", "cy"], position="tea")], certain=True
     )
-    events = await held(tmp_path, gateway, settings())
+    events = await run_arena(tmp_path, gateway, settings())
     first, *_ = findings(events)
     assert (first.round, first.verdict) == (1, TRICKSTER_VERDICT_CHALLENGED)
     assert 2 in rounds(events)
@@ -79,21 +77,13 @@ async def test_drafts_that_all_say_the_same_with_evidence_are_not_debated(tmp_pa
     gateway.group = lambda: GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=["ada", "bo", "cy"], position="tea")], certain=True
     )
-    events = await held(tmp_path, gateway, settings())
+    events = await run_arena(tmp_path, gateway, settings())
     assert [each.verdict for each in findings(events)] == [TRICKSTER_VERDICT_SOUND]
     assert 2 not in rounds(events)
 
 
 def settings(**trickster: object) -> ArenaSettings:
     return arena_settings(trickster=TricksterSettings(**trickster))  # type: ignore[arg-type]
-
-
-async def held(folder: Path, gateway: ScriptedGateway, chosen: ArenaSettings) -> list[Envelope]:
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(arena_spec(3, chosen))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    return events
 
 
 def findings(events: Sequence[Envelope]) -> list[TricksterFinding]:
@@ -111,7 +101,7 @@ def ended(events: Sequence[Envelope]) -> RoundsEnded:
 
 async def test_hollow_agreement_is_challenged_in_the_next_round_as_often_as_may_be(tmp_path: Path) -> None:
     gateway = agreeing(HOLLOW)
-    events = await held(tmp_path, gateway, settings(max_interventions=1))
+    events = await run_arena(tmp_path, gateway, settings(max_interventions=1))
     first, second = findings(events)
     assert (first.round, first.verdict) == (3, TRICKSTER_VERDICT_CHALLENGED)
     assert (second.round, second.verdict) == (4, TRICKSTER_VERDICT_NO_INTERVENTION_LEFT)
@@ -130,7 +120,7 @@ async def test_hollow_agreement_is_challenged_in_the_next_round_as_often_as_may_
 async def test_well_argued_agreement_ends_the_rounds_and_what_was_measured_is_recorded(
     tmp_path: Path,
 ) -> None:
-    events = await held(tmp_path, agreeing(ARGUED), settings())
+    events = await run_arena(tmp_path, agreeing(ARGUED), settings())
     (finding,) = findings(events)
     assert (finding.round, finding.verdict, finding.challenge) == (3, TRICKSTER_VERDICT_SOUND, "")
     assert finding.hollow_percent < 50
@@ -141,7 +131,7 @@ async def test_well_argued_agreement_ends_the_rounds_and_what_was_measured_is_re
 async def test_where_no_round_is_left_the_record_says_so(tmp_path: Path) -> None:
     chosen = settings()
     chosen.revision_rounds = 1
-    events = await held(tmp_path, agreeing(HOLLOW), chosen)
+    events = await run_arena(tmp_path, agreeing(HOLLOW), chosen)
     (finding,) = findings(events)
     assert finding.verdict == TRICKSTER_VERDICT_NO_ROUND_LEFT
     assert ended(events).reason == STOP_REASON_CONVERGED
@@ -152,7 +142,7 @@ async def test_agents_that_are_only_ready_are_challenged_too(tmp_path: Path) -> 
     gateway = agreeing([f"{text}\nReady: yes, 95 %" for text in HOLLOW])
     chosen = settings(max_interventions=1)
     chosen.stopping.convergence = False
-    events = await held(tmp_path, gateway, chosen)
+    events = await run_arena(tmp_path, gateway, chosen)
     assert [each.verdict for each in findings(events)] == [
         TRICKSTER_VERDICT_CHALLENGED,
         TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
@@ -163,20 +153,20 @@ async def test_agents_that_are_only_ready_are_challenged_too(tmp_path: Path) -> 
 async def test_stable_disagreement_is_no_agreement_and_is_let_be(tmp_path: Path) -> None:
     gateway = agreeing(HOLLOW)
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT)
-    events = await held(tmp_path, gateway, settings())
+    events = await run_arena(tmp_path, gateway, settings())
     assert findings(events) == []
     assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
 
 
 async def test_without_a_trickster_nothing_is_looked_at(tmp_path: Path) -> None:
-    events = await held(tmp_path, agreeing(HOLLOW), arena_settings(stopping=StoppingSettings()))
+    events = await run_arena(tmp_path, agreeing(HOLLOW), arena_settings(stopping=StoppingSettings()))
     assert findings(events) == []
     assert rounds(events) == [0, 1, 2, 3, 7, 8]
 
 
 async def test_the_judge_can_be_asked_and_what_it_misses_goes_to_the_agents(tmp_path: Path) -> None:
     gateway = agreeing(HOLLOW, ArenaScript(support=1))
-    events = await held(tmp_path, gateway, settings(asks=True, max_interventions=1))
+    events = await run_arena(tmp_path, gateway, settings(asks=True, max_interventions=1))
     first = findings(events)[0]
     assert (first.verdict, first.support) == (TRICKSTER_VERDICT_CHALLENGED, 1)
     assert gateway.asked("round/3/support").agent.id == "judge"
@@ -189,14 +179,14 @@ async def test_the_judge_can_be_asked_and_what_it_misses_goes_to_the_agents(tmp_
 async def test_a_judge_that_is_sure_outweighs_the_texts(
     texts: Sequence[str], support: int, sound: bool, tmp_path: Path
 ) -> None:
-    events = await held(tmp_path, agreeing(texts, ArenaScript(support=support)), settings(asks=True))
+    events = await run_arena(tmp_path, agreeing(texts, ArenaScript(support=support)), settings(asks=True))
     assert (findings(events)[0].verdict == TRICKSTER_VERDICT_SOUND) is sound
 
 
 async def test_a_judge_that_fails_leaves_it_to_the_texts(tmp_path: Path) -> None:
     gateway = agreeing(HOLLOW)
     gateway.fail("round/3/support")
-    events = await held(tmp_path, gateway, settings(asks=True))
+    events = await run_arena(tmp_path, gateway, settings(asks=True))
     first = findings(events)[0]
     assert (first.verdict, first.HasField("support")) == (TRICKSTER_VERDICT_CHALLENGED, False)
     warnings = [each.payload.message for each in events if isinstance(each.payload, Warned)]
@@ -215,7 +205,7 @@ async def test_a_challenged_agreement_is_not_told_as_the_end_of_the_rounds(tmp_p
     )
     chosen = settings()
     chosen.revision_rounds = 2
-    events = await held(tmp_path, gateway, chosen)
+    events = await run_arena(tmp_path, gateway, chosen)
     looked = next(at for at, each in enumerate(events) if isinstance(each.payload, TricksterChecked))
     assert fold(events[:looked]).rounds_ended_by
     assert not fold(events[: looked + 1]).rounds_ended_by
@@ -226,7 +216,7 @@ async def test_the_observer_marks_each_contribution_once_and_nobody_in_the_debat
     tmp_path: Path,
 ) -> None:
     gateway = agreeing(["Admittedly, this is slow, and everybody knows it.", *ARGUED[1:]])
-    events = await held(tmp_path, gateway, arena_settings(observer=True))
+    events = await run_arena(tmp_path, gateway, arena_settings(observer=True))
     observed = [each.payload for each in events if isinstance(each.payload, ContributionObserved)]
     names = [
         (each.work.agent_id, each.work.activity, each.work.round, each.work.target_agent_id)

@@ -18,8 +18,9 @@ from parley.v1.event_pb2 import DebateCreated
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, PromptPart
 from parley.v1.memory_pb2 import PastDebate, RecallResponse
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.debate_logs import run_debate
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
-from tests.support.orchestration import agent, backstage, make_debate, with_spec
+from tests.support.orchestration import agent, make_debate, with_spec
 from tests.support.prompt_parts import quote_documents, user
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -81,8 +82,7 @@ async def prompts_of(
     spec, gateway = spec_of(format_name, question)
     gateway.text = lambda _step, _name: planted(agents_say)
     gateway.requirements = [(planted(each), True) for each in attacks()["requirement"]]
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(spec), "COMPLETED")
+    await run_debate(folder, gateway, spec)
     return [
         tuple(
             PromptPart(

@@ -20,6 +20,7 @@ from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucc
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.integration.gateway.harness import routes_file, running
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.debate_logs import run_debate
 from tests.support.kept_logs import KEPT
 from tests.support.model_server import Match, ModelServer, Rule, ToolCall, ToolCalls
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
@@ -147,8 +148,7 @@ async def test_what_agents_are_asked_stays_within_a_budget_with_ballots_and_answ
 ) -> None:
     gateway = LongWriters(ModeratedScript() if name == "moderated" else ArenaScript(choice="ada"))
     spec = FORMATS_WITH_BALLOTS[name](make_limits(max_tokens=tokens, waiting=0))
-    async with backstage(tmp_path, gateway.scripted) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
+    events = await run_debate(tmp_path, gateway.scripted, spec)
     debate = fold(events)
     assert tokens > 30_000 or debate.ended_by == "token_budget"
     assert debate.usage.input_tokens + debate.usage.output_tokens <= tokens

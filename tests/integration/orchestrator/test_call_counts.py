@@ -2,9 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 
 from parley.orchestrator.formats.panel.estimate import estimate_panel
 from parley.orchestrator.log.envelope import Envelope
-from parley.runtime.channel import channel
 from parley.v1.convergence_pb2 import (
     GroupPositionsRequest,
     GroupPositionsResponse,
@@ -22,23 +19,12 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.event_pb2 import DebateCreated, StepSucceeded
 from parley.v1.panel_pb2 import EFFORT_QUICK, EFFORT_STANDARD, EFFORT_THOROUGH
-from tests.integration.gateway.harness import one_server
+from tests.integration.orchestrator.before_models import before_models
 from tests.support.model_server import Call, Match, ModelServer, Rule
-from tests.support.orchestration import Backstage, backstage, make_debate, panel_settings
+from tests.support.orchestration import make_debate, panel_settings
 
 ON_TOP = {"requirements", "summary"}
 """What is asked beside the formula: the list of requirements, once, and summaries."""
-
-
-@asynccontextmanager
-async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Backstage]:
-    """Agents are asked through a real gateway."""
-    async with (
-        one_server(server) as gateway,
-        channel(gateway.server.address) as models,
-        backstage(folder) as stage,
-    ):
-        yield replace(stage, models=models)
 
 
 def formula(agents: int, rounds: int, *, carry: bool) -> int:

@@ -11,7 +11,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Clarifications
 from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import check_log, run_debate
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
@@ -84,8 +84,7 @@ async def test_agents_that_have_nothing_to_ask_begin_at_once(tmp_path: Path) -> 
 
 async def test_agents_ask_nothing_unless_they_may(tmp_path: Path) -> None:
     gateway = Curious(ada=[["How many users?"]])
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
+    await run_debate(tmp_path, gateway, make_debate(2, 1))
     assert gateway.steps("clarify/*") == []
 
 

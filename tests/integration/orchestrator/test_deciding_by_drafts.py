@@ -27,8 +27,8 @@ from parley.v1.voting_pb2 import (
     PositionSupport,
     VotingSettings,
 )
-from tests.integration.orchestrator.test_arena import held, outcome
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, run_arena
+from tests.support.debate_logs import outcome_of
 from tests.support.orchestration import agent, backstage
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.scripted_services import unsure_until_settled
@@ -67,7 +67,7 @@ async def decided(
     spec = arena_spec(agents, rounds, **({"judge": judge} if judge else {}))
     async with backstage(folder, gateway) as stage, stage.replica() as replica:
         debate = await replica.create(spec)
-        return outcome(await stage.comes_to(debate, "COMPLETED")).arena
+        return outcome_of(await stage.comes_to(debate, "COMPLETED")).arena
 
 
 async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_has_changed(
@@ -76,8 +76,8 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.weights = {"ada": 1.5, "bo": 1.0, "cy": 0.5}
     gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=36, right_answers=28)}
-    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1))
-    arena = outcome(events).arena
+    events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))
+    arena = outcome_of(events).arena
     decision = arena.decision
     assert (decision.ballots, decision.judge_ballot.agent_id) == (VOTE_BALLOTS_FIRST_DRAFTS, "judge")
     assert [(each.agent_id, each.choice_agent_id, each.weight) for each in decision.count.ballots] == [
@@ -267,7 +267,7 @@ async def test_a_judge_that_was_muted_when_it_chose_and_is_heard_again_has_one_b
         await replica.intervene(debate, "unmute", agent_id="cy")
         judged.release()
         events = await stage.comes_to(debate, "COMPLETED")
-    count = outcome(events).arena.decision.count
+    count = outcome_of(events).arena.decision.count
     assert [(each.agent_id, each.choice_agent_id) for each in count.ballots] == [
         ("ada", "ada"),
         ("bo", "bo"),
@@ -281,8 +281,8 @@ async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.fail("round/*/vote/ada")
     gateway.fail("round/*/vote/bo")
-    events = await held(tmp_path, gateway, arena_settings(revision_rounds=1))
-    arena = outcome(events).arena
+    events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))
+    arena = outcome_of(events).arena
     assert (arena.winner_agent_id, list(arena.votes)) == ("bo", [])
     warnings = [each.payload.message for each in events if isinstance(each.payload, Warned)]
     assert any("too few votes came in, and the first drafts decide without them" in each for each in warnings)
@@ -316,5 +316,5 @@ async def test_final_positions_are_compared_with_the_first_ones_while_the_agents
         await gateway.wait_for("round/5/held-positions/grouping*", 2)
         voting.release()
         events = await stage.comes_to(debate, "COMPLETED")
-    positions = outcome(events).arena.decision.positions
+    positions = outcome_of(events).arena.decision.positions
     assert [list(each.last_agent_ids) for each in positions] == [[], ["ada", "bo", "cy"]]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from parley.orchestrator.log.debate_record import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
+from tests.support.debate_logs import run_debate
 from tests.support.orchestration import backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -13,9 +14,7 @@ TEXT = "Otters float on their backs. " * 4000
 
 async def test_large_documents_are_sent_once_for_all_calls_of_a_debate(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_debate(context=(ContextDocument(path="a.md", text=TEXT),)))
-        await stage.comes_to(debate, COMPLETED)
+    await run_debate(tmp_path, gateway, make_debate(context=(ContextDocument(path="a.md", text=TEXT),)))
     assert gateway.sent == 1
     with_documents = [call for call in gateway.calls if any(part.document for part in call.parts)]
     assert len(with_documents) > 3
@@ -37,10 +36,8 @@ async def test_documents_that_the_gateway_has_lost_are_sent_again(tmp_path: Path
 
 async def test_small_documents_go_with_every_prompt(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(
-            make_debate(context=(ContextDocument(path="a.md", text="Otters float."),))
-        )
-        await stage.comes_to(debate, COMPLETED)
+    await run_debate(
+        tmp_path, gateway, make_debate(context=(ContextDocument(path="a.md", text="Otters float."),))
+    )
     assert (gateway.sent, gateway.missed) == (0, 0)
     assert any("Otters float." in call.prompt for call in gateway.calls)

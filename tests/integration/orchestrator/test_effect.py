@@ -13,7 +13,6 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats import arena, moderated, panel
-from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.stopping import posterior
 from parley.v1.arena_pb2 import StoppingSettings
 from parley.v1.convergence_pb2 import GroupPositionsRequest, GroupPositionsResponse, PositionGroup
@@ -26,13 +25,12 @@ from parley.v1.effect_pb2 import (
     QUESTION_KIND_OPEN,
     DebateEffect,
 )
-from parley.v1.event_pb2 import DebateCreated
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import run_debate
 from tests.support.grouping_answers import shown_positions
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, make_debate
+from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 TENANT, REGION = "Shard by tenant.", "Shard by region."
@@ -71,15 +69,8 @@ def drafting(said: Callable[[str], Any] = grouped) -> ScriptedGateway:
     return gateway
 
 
-async def held(folder: Path, gateway: ScriptedGateway, spec: DebateCreated) -> list[Envelope]:
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
-    return events
-
-
 async def effect_of(folder: Path, gateway: ScriptedGateway, **settings: Any) -> DebateEffect:
-    return fold(await held(folder, gateway, make_debate(3, **settings))).outcome.effect
+    return fold(await run_debate(folder, gateway, make_debate(3, **settings))).outcome.effect
 
 
 def check_shown(debate: Debate, debate_format: Format, *lines: str) -> None:
@@ -94,7 +85,7 @@ def check_shown(debate: Debate, debate_format: Format, *lines: str) -> None:
 
 async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_path: Path) -> None:
     gateway = drafting()
-    debate = fold(await held(tmp_path, gateway, make_debate(3, 1)))
+    debate = fold(await run_debate(tmp_path, gateway, make_debate(3, 1)))
     effect = debate.outcome.effect
     first = [(each.text, list(each.first_agent_ids), list(each.last_agent_ids)) for each in effect.positions]
     assert first == [(TENANT, ["ada", "bo"], ["ada", "bo", "cy"]), (REGION, ["cy"], [])]
@@ -119,7 +110,7 @@ async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_pat
 
 async def test_positions_are_shown_to_the_judge_once_each_and_without_names(tmp_path: Path) -> None:
     gateway = drafting()
-    await held(tmp_path, gateway, make_debate(3, 2))
+    await run_debate(tmp_path, gateway, make_debate(3, 2))
     shown = shown_positions(gateway.asked("synthesis").prompt)
     assert sorted(shown.values()) == [REGION, TENANT]
 
@@ -149,7 +140,7 @@ async def test_a_closed_question_has_a_percentage_which_the_word_of_the_judge_do
 async def test_a_first_vote_that_cannot_be_told_is_said_with_the_reason(
     said: Callable[[str], Any], reason: str, tmp_path: Path
 ) -> None:
-    debate = fold(await held(tmp_path, drafting(said), make_debate(3, 1)))
+    debate = fold(await run_debate(tmp_path, drafting(said), make_debate(3, 1)))
     effect = debate.outcome.effect
     assert reason in effect.first_vote_unknown
     assert effect.comparison == DECISION_COMPARISON_UNSPECIFIED
@@ -195,7 +186,7 @@ async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went_whateve
     gateway.question_kind, gateway.weights = "closed", {"ada": 3.0}
     stopping = StoppingSettings(convergence=False, ready_signal=False, stable_positions=False)
     spec = arena_spec(3, arena_settings(revision_rounds=1, stopping=stopping))
-    debate = fold(await held(tmp_path, gateway, spec))
+    debate = fold(await run_debate(tmp_path, gateway, spec))
     effect = debate.outcome.effect
     first = [(each.text, list(each.first_agent_ids), list(each.last_agent_ids)) for each in effect.positions]
     assert first == [(TENANT, ["ada", "bo"], ["ada", "bo", "cy"]), (REGION, ["cy"], [])]
@@ -229,7 +220,7 @@ async def test_a_moderated_debate_says_which_points_moved_a_debater(tmp_path: Pa
         return grouping(asked, text)
 
     gateway.alter = alter
-    debate = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    debate = fold(await run_debate(tmp_path, gateway, moderated_spec(max_rounds=1)))
     effect = debate.outcome.effect
     assert [
         (each.text, len(each.first_agent_ids), len(each.last_agent_ids)) for each in effect.positions

@@ -20,7 +20,7 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.phases import propose
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Concluded, DebateCreated
-from tests.support.debate_logs import check_log, left_behind
+from tests.support.debate_logs import check_log, concluded, left_behind
 from tests.support.kept_debates.kept_debate import FOLDER, KeptDebate, Person
 from tests.support.kept_logs import KEPT, kept_log
 from tests.support.kept_words import stopped_replay
@@ -46,11 +46,6 @@ class Ended(NamedTuple):
 async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
     async with backstage(tmp_path) as behind:
         yield behind
-
-
-def outcome(events: Sequence[Envelope]) -> Concluded:
-    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return concluded
 
 
 async def gone_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Path) -> Ended:
@@ -109,7 +104,7 @@ async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_a
     check_log(replayed)
     # What follows an answer is asked after it.
     assert all(each.step.startswith("after/") and last == "concluded" for each in gateway.calls)
-    assert outcome(replayed) == outcome(events)
+    assert concluded(replayed) == concluded(events)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +120,9 @@ async def test_a_kept_log_is_gone_on_with_from_anywhere(name: str, part: int, tm
             events[place].kind == "checkpoint_closed"
         )  # it is one record with the act that closes it
         replayed, _ = await gone_on_with(KEPT[name], events[:cut], tmp_path / str(cut))
-        assert _but_for_ballots(outcome(replayed)) == _but_for_ballots(outcome(events)), f"cut after {cut}"
+        assert _but_for_ballots(concluded(replayed)) == _but_for_ballots(concluded(events)), (
+            f"cut after {cut}"
+        )
 
 
 def _but_for_ballots(found: Concluded) -> Concluded:

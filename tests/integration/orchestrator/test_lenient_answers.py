@@ -1,23 +1,19 @@
 """Nobody pays for a debate and gets nothing: whatever form a judge's answer has, it comes to a result."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
-from parley.runtime.channel import channel
 from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Concluded, StepSucceeded, Warned
+from parley.v1.event_pb2 import StepSucceeded, Warned
 from parley.v1.panel_pb2 import EFFORT_QUICK
-from tests.integration.gateway.harness import one_server
+from tests.integration.orchestrator.before_models import before_models
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
-from tests.support.debate_logs import check_log, left_behind
+from tests.support.debate_logs import check_log, left_behind, outcome_of
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
-from tests.support.orchestration import Backstage, backstage, make_debate, panel_settings
+from tests.support.orchestration import backstage, make_debate, panel_settings
 
 QUICK = make_debate(2, settings=panel_settings(effort=EFFORT_QUICK))
 """The judge reads drafts: it is what it writes that matters here."""
@@ -26,27 +22,11 @@ UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I canno
 """Nothing is listed at the start, so that the judge is asked in its own words for what is not met."""
 
 
-@asynccontextmanager
-async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Backstage]:
-    """Agents are asked through a real gateway."""
-    async with (
-        one_server(server) as gateway,
-        channel(gateway.server.address) as models,
-        backstage(folder) as stage,
-    ):
-        yield replace(stage, models=models)
-
-
 async def debated(folder: Path, server: ModelServer) -> list[Envelope]:
     async with before_models(folder, server) as stage, stage.replica() as replica:
         events = await stage.comes_to(await replica.create(QUICK), "COMPLETED")
     check_log(events)
     return events
-
-
-def outcome_of(events: list[Envelope]) -> Outcome:
-    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return concluded.outcome
 
 
 def read(outcome: Outcome) -> dict[str, Any]:

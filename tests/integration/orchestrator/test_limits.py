@@ -15,8 +15,8 @@ from parley.v1.debate_pb2 import (
     StopReason,
 )
 from parley.v1.event_pb2 import LimitReached, RoundsEnded
-from tests.integration.orchestrator.limited_debates import concluded, failure, limited
-from tests.support.debate_logs import check_log, outcomes
+from tests.integration.orchestrator.limited_debates import failure, limited
+from tests.support.debate_logs import check_log, concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, make_debate
 from tests.support.scripted_answers import answer_text

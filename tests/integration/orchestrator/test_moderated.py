@@ -26,7 +26,6 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_TOTAL_TIMEOUT,
 )
 from parley.v1.event_pb2 import (
-    Concluded,
     DebateFailed,
     PhaseEntered,
     RoundsEnded,
@@ -41,7 +40,7 @@ from parley.v1.moderated_pb2 import (
     ModeratedOutcome,
     Perspective,
 )
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import outcome_of, payloads_of, run_debate
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
@@ -54,29 +53,20 @@ SIMPLE, SECURE, EXPERIENCE = "simplicity-advocate", "security-advocate", "user-e
 
 async def held(folder: Path, gateway: ScriptedGateway, **settings: Any) -> list[Envelope]:
     """The log of a moderated debate without checkpoints."""
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(moderated_spec(**settings))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    return events
-
-
-def of(events: Sequence[Envelope], kind: type[P]) -> list[P]:
-    return [event.payload for event in events if isinstance(event.payload, kind)]
+    return await run_debate(folder, gateway, moderated_spec(**settings))
 
 
 def outcome(events: Sequence[Envelope]) -> ModeratedOutcome:
-    (concluded,) = of(events, Concluded)
-    return concluded.outcome.moderated
+    return outcome_of(events).moderated
 
 
 def ended(events: Sequence[Envelope]) -> RoundsEnded:
-    (end,) = of(events, RoundsEnded)
+    (end,) = payloads_of(events, RoundsEnded)
     return end
 
 
 def warnings(events: Sequence[Envelope]) -> list[str]:
-    return [each.message for each in of(events, Warned) if "could not be told" not in each.message]
+    return [each.message for each in payloads_of(events, Warned) if "could not be told" not in each.message]
 
 
 def replies(events: Sequence[Envelope]) -> Mapping[str, StepSucceeded]:
@@ -96,7 +86,7 @@ def continuing(request: AssessRequest) -> AssessResponse:
 async def test_a_debate_enters_its_states_and_asks_in_its_order(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     events = await held(tmp_path, gateway, max_rounds=2)
-    assert [each.name for each in of(events, PhaseEntered)] == [
+    assert [each.name for each in payloads_of(events, PhaseEntered)] == [
         "analyzing",
         "in_round",
         "in_round",
@@ -209,7 +199,7 @@ async def test_each_end_has_its_reason_and_says_how_sure_the_decision_may_be(
 
 async def test_immediate_agreement_still_yields_a_decision(tmp_path: Path) -> None:
     events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
-    assert [each.number for each in of(events, RoundStarted)] == [1]
+    assert [each.number for each in payloads_of(events, RoundStarted)] == [1]
     assert (outcome(events).rounds, outcome(events).confidence) == (1, CONFIDENCE_HIGH)
     assert outcome(events).recommendation == "Keep them in PostgreSQL, by synthesis."
     assert not outcome(events).approved
@@ -248,7 +238,7 @@ async def test_where_too_few_argue_the_debate_fails_and_names_one(tmp_path: Path
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         debate = await replica.create(moderated_spec())
         events = await stage.comes_to(debate, "FAILED")
-    (failed,) = of(events, DebateFailed)
+    (failed,) = payloads_of(events, DebateFailed)
     assert (failed.failure.phase, failed.failure.agent_id) == ("round 1 argument", SIMPLE)
 
 

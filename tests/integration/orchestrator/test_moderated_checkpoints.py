@@ -15,15 +15,15 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_CONVERGED,
     STOP_REASON_PERSON,
 )
-from parley.v1.event_pb2 import CheckpointOpened, Concluded, PhaseEntered, RoundsEnded
+from parley.v1.event_pb2 import CheckpointOpened, PhaseEntered, RoundsEnded
 from parley.v1.moderated_pb2 import CONFIDENCE_MEDIUM, ModeratedOutcome
 from tests.support.checked_format import person
-from tests.support.debate_logs import check_log, outcomes
+from tests.support.debate_logs import check_log, concluded, outcome_of, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_limits, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
-from tests.support.stopping import Play, concluded
+from tests.support.stopping import Play
 
 pytestmark = pytest.mark.timeout(240)
 ARGUE = "argue/simplicity-advocate"
@@ -49,8 +49,7 @@ def opened(events: list[Envelope]) -> dict[str, CheckpointOpened]:
 
 
 def outcome(events: list[Envelope]) -> ModeratedOutcome:
-    (found,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return found.outcome.moderated
+    return outcome_of(events).moderated
 
 
 def reason(events: list[Envelope]) -> int:

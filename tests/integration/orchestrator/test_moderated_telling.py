@@ -16,9 +16,9 @@ from tests.integration.orchestrator.test_moderated import (
     replies,
     warnings,
 )
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import run_debate
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, with_spec
+from tests.support.orchestration import with_spec
 
 ARGUMENT, REBUTTAL = f"round/1/argue/{SECURE}", f"round/1/rebut/{SECURE}"
 
@@ -57,9 +57,7 @@ async def test_the_budget_is_flagged_where_it_kept_a_debater_from_something_and_
     gateway = ModeratedScript().gateway()
     gateway.used = dict(used)
     spec = with_spec(moderated_spec(max_rounds=1, token_budget_per_round=300), max_output_tokens=bound)
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
+    events = await run_debate(tmp_path, gateway, spec)
     flagged = [] if told is None else [f"round 1: Security Advocate {told}"]
     assert [each for each in warnings(events) if "tokens" in each] == flagged
 

@@ -8,17 +8,16 @@ from pathlib import Path
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.panel_pb2 import EFFORT_QUICK
+from tests.integration.orchestrator.before_models import before_models
 from tests.integration.orchestrator.lenient_answers import WHOLE
 from tests.integration.orchestrator.odd_judge_answers import ODD_ANSWERS, OddAnswer
 from tests.integration.orchestrator.test_lenient_answers import (
     JUDGE,
     UNLISTED,
-    before_models,
-    outcome_of,
     read,
     warnings_of,
 )
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import check_log, outcome_of
 from tests.support.model_server import Call, ModelServer, Rule
 from tests.support.orchestration import make_debate, panel_settings
 

@@ -9,6 +9,7 @@ from parley.orchestrator.log.debate_record import COMPLETED
 from parley.v1.debate_pb2 import ContextDocument
 from parley.v1.event_pb2 import DebateCreated, Warned
 from parley.v1.gateway_pb2 import PromptPart
+from tests.support.debate_logs import run_debate
 from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_debate, make_limits, with_spec
@@ -44,8 +45,7 @@ async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
     tmp_path: Path, gateway: ScriptedGateway, fields: dict[str, Any]
 ) -> None:
     gateway.embed = nearness
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(asking(**fields)), COMPLETED)
+    await run_debate(tmp_path, gateway, asking(**fields))
     shown = [each for each in gateway.calls if any(part.document == LARGE.path for part in each.parts)]
     assert len({each.agent.id for each in shown}) > 1
     for call in shown:
@@ -59,8 +59,7 @@ async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
 async def test_without_convergence_the_debate_goes_on_with_a_warning(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
     gateway.embed = None
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(asking()), COMPLETED)
+    events = await run_debate(tmp_path, gateway, asking())
     assert not [part for call in gateway.calls for part in call.parts if part.passages]
     (warning,) = [each for each in warnings_of(events) if "large documents" in each]
     assert warning.startswith("prompts that are too long keep the beginning and the end of large documents: ")
@@ -68,8 +67,7 @@ async def test_without_convergence_the_debate_goes_on_with_a_warning(tmp_path: P
 
 async def test_small_documents_are_not_cut(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(make_debate(context=[SMALL])), COMPLETED)
+    await run_debate(tmp_path, gateway, make_debate(context=[SMALL]))
     assert gateway.embedded == 0
 
 
@@ -109,8 +107,7 @@ async def test_another_replica_shows_what_the_first_one_chose(tmp_path: Path) ->
 async def test_what_follows_the_answer_is_asked_with_the_same_passages(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
     gateway.embed = nearness
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(with_spec(asking(), analysis=True)), COMPLETED)
+    await run_debate(tmp_path, gateway, with_spec(asking(), analysis=True))
     before, after = [
         large_part(gateway.asked(step).parts).passages for step in ("synthesis", "after/grounding")
     ]

@@ -8,8 +8,9 @@ from parley.v1.arena_pb2 import DEBATE_PROTOCOL_ADVERSARIAL, DEBATE_PROTOCOL_COL
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_JUDGE, SYNTHESIS_METHOD_MERGE
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
+from tests.support.debate_logs import run_debate
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
-from tests.support.orchestration import backstage, make_debate
+from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
 FOR_READERS = "in the language of the question, for readers who know nothing of agents, rounds or votes"
@@ -18,8 +19,7 @@ MODERATED = moderated_spec(checkpoints=False, max_rounds=2)
 
 async def prompts(folder: Path, gateway: ScriptedGateway, spec: DebateCreated) -> dict[str, str]:
     """The prompt of each step of a debate."""
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(spec), "COMPLETED")
+    await run_debate(folder, gateway, spec)
     return {each.step: each.prompt for each in gateway.calls}
 
 

@@ -21,6 +21,7 @@ from parley.runtime.server import RunningServer
 from parley.v1.debate_pb2 import ContextDocument, DebateSpec
 from parley.v1.event_pb2 import SourcesListed, Warned
 from parley.v1.orchestrator_pb2 import CreateDebateRequest
+from tests.support.debate_logs import run_debate
 from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
@@ -191,9 +192,7 @@ async def test_a_page_that_leads_inside_is_a_warning_and_the_debate_goes_on(tmp_
 
 
 async def test_a_replica_without_research_goes_on_with_a_warning(tmp_path: Path) -> None:
-    async with backstage(tmp_path, ScriptedGateway()) as stage, stage.replica() as replica:
-        debate = await replica.create(asking("http://a.test/", "page"))
-        events = await stage.comes_to(debate, COMPLETED)
+    events = await run_debate(tmp_path, ScriptedGateway(), asking("http://a.test/", "page"))
     assert any(isinstance(each.payload, Warned) and "was not read" in each.payload.message for each in events)
 
 

@@ -9,6 +9,7 @@ from parley.v1.event_pb2 import SourcesListed
 from parley.v1.memory_pb2 import Evidence
 from parley.v1.orchestrator_pb2 import GetReportRequest
 from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT
+from tests.support.debate_logs import run_debate
 from tests.support.orchestration import Orchestrator, backstage, make_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
@@ -40,9 +41,7 @@ async def test_a_debate_without_documents_lists_no_sources(tmp_path: Path) -> No
 
 async def test_every_prompt_shows_a_document_under_its_number(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_debate(context=DOCUMENTS))
-        await stage.comes_to(debate, COMPLETED)
+    await run_debate(tmp_path, gateway, make_debate(context=DOCUMENTS))
     shown = [[(part.source, part.document) for part in call.parts if part.document] for call in gateway.calls]
     numbered = [each for each in shown if each]
     assert len(numbered) > 3
@@ -71,8 +70,7 @@ async def test_memory_keeps_the_place_of_a_source_since_its_number_means_nothing
 ) -> None:
     gateway = ScriptedGateway()
     gateway.judge = lambda schema: judgement(schema, description="Build it. It will hold the water [S2].")
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        await stage.comes_to(await replica.create(make_debate(context=DOCUMENTS)), COMPLETED)
+    await run_debate(tmp_path, gateway, make_debate(context=DOCUMENTS))
     (kept,) = gateway.remembered
     assert kept.debate.conclusion == "Build it. It will hold the water (dams.md)."
     assert list(kept.debate.evidence) == [

@@ -10,25 +10,17 @@ from parley.orchestrator.api.decision import decision_of
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats import arena, moderated
-from parley.orchestrator.log.envelope import Envelope
 from parley.v1.convergence_pb2 import GroupPositionsResponse, PositionGroup
 from parley.v1.debate_pb2 import STOP_REASON_TOO_FEW_AGENTS
 from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.support.arena_debates import ArenaScript, arena_spec
-from tests.support.debate_logs import check_log, left_behind
+from tests.support.debate_logs import left_behind, run_debate
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_debate, make_limits
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, refusal
-
-
-async def held(folder: Path, gateway: ScriptedGateway, spec: DebateCreated) -> list[Envelope]:
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
-    return events
 
 
 async def test_of_drafts_alone_one_with_the_position_of_most_stands_in(tmp_path: Path) -> None:
@@ -38,7 +30,7 @@ async def test_of_drafts_alone_one_with_the_position_of_most_stands_in(tmp_path:
     ]
     gateway.group = lambda: GroupPositionsResponse(groups=groups, majority=True, certain=True)
     gateway.fail("synthesis")
-    state = fold(await held(tmp_path, gateway, make_debate(3, 1, effort=EFFORT_QUICK)))
+    state = fold(await run_debate(tmp_path, gateway, make_debate(3, 1, effort=EFFORT_QUICK)))
     made = state.outcome.stand_in
     assert (made.agent_id, made.choice) == ("bo", "2 of 3 first drafts take the position of its author's")
     assert state.outcome.description.startswith("bo answers round/1/propose/bo")
@@ -47,7 +39,7 @@ async def test_of_drafts_alone_one_with_the_position_of_most_stands_in(tmp_path:
 async def test_what_an_arena_decided_for_stands_in_for_its_answer(tmp_path: Path) -> None:
     gateway = ArenaScript(choice="bo").gateway()
     gateway.fail("synthesis")
-    state = fold(await held(tmp_path, gateway, arena_spec()))
+    state = fold(await run_debate(tmp_path, gateway, arena_spec()))
     made, core = state.outcome.stand_in, state.outcome.arena.decision.core_agent_id
     assert (made.agent_id, made.choice) == (core, "it was decided for")
     assert (made.writer_agent_id, made.reason) == ("judge", "BAD_REQUEST")
@@ -69,7 +61,7 @@ async def test_an_arena_comes_to_an_answer_without_judge_or_votes(
     gateway = ArenaScript().gateway()
     for each in missing:
         gateway.fail(each)
-    state = fold(await held(tmp_path, gateway, arena_spec()))
+    state = fold(await run_debate(tmp_path, gateway, arena_spec()))
     assert state.outcome.HasField("stand_in") is stands_in
     assert state.outcome.description
     assert state.warnings
@@ -79,7 +71,7 @@ async def test_a_judgement_in_prose_is_shown_as_it_was_written_and_scores_nobody
     gateway = ArenaScript().gateway()
     prose = "Zebras settle it: I put the work of agent A first, since it is sound."
     gateway.alter = lambda asked, text: prose if asked.step.endswith("/judge") else text
-    state = fold(await held(tmp_path, gateway, arena_spec()))
+    state = fold(await run_debate(tmp_path, gateway, arena_spec()))
     assert not state.outcome.arena.ranking
     assert [each for each in state.warnings if "judgement is not of the form" in each]
     assert "> Zebras settle it: I put the work of Ada first" in render_report(state, arena.V1)
@@ -99,7 +91,7 @@ async def test_a_debate_without_an_analysis_that_can_be_read_is_held_on_the_ques
 ) -> None:
     gateway = ModeratedScript().gateway()
     gateway.alter = lambda asked, text: said if asked.step == "analysis/1" else text
-    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    state = fold(await run_debate(tmp_path, gateway, moderated_spec(max_rounds=1)))
     (warned,) = [each for each in state.warnings if "analysis" in each]
     assert warning in warned
     assert "the question is debated as it was asked" in warned
@@ -112,7 +104,7 @@ async def test_an_evaluation_of_a_round_that_keeps_to_no_form_is_its_summary(
 ) -> None:
     gateway = ModeratedScript().gateway()
     gateway.alter = lambda asked, text: said if asked.step == "round/1/evaluate" else text
-    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    state = fold(await run_debate(tmp_path, gateway, moderated_spec(max_rounds=1)))
     assert "Zebras settle it." in render_report(state, moderated.V1)
     assert "\n> point 1: Quick" in render_report(state, moderated.V1), (
         "a debater's own point has no name before it"
@@ -122,7 +114,7 @@ async def test_an_evaluation_of_a_round_that_keeps_to_no_form_is_its_summary(
 async def test_of_a_decision_in_prose_nothing_is_said_that_the_moderator_did_not_say(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     gateway.alter = lambda asked, text: "Zebras settle it." if asked.step == "synthesis" else text
-    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    state = fold(await run_debate(tmp_path, gateway, moderated_spec(max_rounds=1)))
     assert [each for each in state.warnings if "decision is not of the form" in each]
     text = decision_of(state, state.outcome.moderated, moderated.V1).markdown
     assert "> Zebras settle it." in text
@@ -141,7 +133,7 @@ async def test_what_most_debaters_agree_with_stands_in_for_the_decision_of_a_mod
         return json.dumps({**json.loads(text), "agrees_with": ["C"]}) if is_rebuttal else text
 
     gateway.alter = agree
-    state = fold(await held(tmp_path, gateway, moderated_spec(max_rounds=1)))
+    state = fold(await run_debate(tmp_path, gateway, moderated_spec(max_rounds=1)))
     made = state.outcome.stand_in
     assert (made.agent_id, made.writer_agent_id) == ("user-experience", "judge")
     assert made.choice == "2 of 2 critics agree with it"
@@ -166,7 +158,7 @@ async def test_a_later_round_without_enough_agents_ends_the_rounds_and_not_the_d
 ) -> None:
     gateway = ModeratedScript().gateway() if spec.spec.HasField("moderated") else ScriptedGateway()
     gateway.fail(missing)
-    state = fold(await held(tmp_path, gateway, spec))
+    state = fold(await run_debate(tmp_path, gateway, spec))
     assert state.stop_reason == STOP_REASON_TOO_FEW_AGENTS
     assert "too few agents could be asked in round 2" in state.stop_explanation
     assert not state.outcome.HasField("stand_in")
@@ -190,7 +182,7 @@ async def test_agents_of_a_later_round_are_waited_for_before_the_rounds_end(tmp_
 async def test_a_stand_in_is_the_same_when_it_is_replayed(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
     gateway.judge = lambda _schema: json.dumps({"description": "👍", "confidence": 1})
-    events = await held(tmp_path / "first", gateway, make_debate(2, 1))
+    events = await run_debate(tmp_path / "first", gateway, make_debate(2, 1))
     end = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path / "again") as stage, stage.replica():
         replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")

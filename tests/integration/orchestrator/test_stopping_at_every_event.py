@@ -15,12 +15,12 @@ from parley.v1.convergence_pb2 import (
 from parley.v1.debate_pb2 import Clarifications
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.checked_format import CHECKED_FORMATS, checked_spec
-from tests.support.debate_logs import outcomes
+from tests.support.debate_logs import concluded, outcomes
 from tests.support.orchestration import make_debate, make_limits
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 from tests.support.small_format import SMALL, formats_with_small
-from tests.support.stopping import Play, concluded
+from tests.support.stopping import Play
 
 pytestmark = pytest.mark.timeout(240)  # each goes on some fifty times, on a machine that may be busy
 every_24th_event = pytest.mark.parametrize(

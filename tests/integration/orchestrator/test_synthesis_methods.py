@@ -9,13 +9,11 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import Envelope
-from parley.v1.debate_pb2 import Outcome
-from parley.v1.event_pb2 import Concluded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE, VOTE_STRENGTH_SPLIT, VOTE_STRENGTH_UNANIMOUS
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import check_log, outcome_of, run_debate
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, backstage, make_debate, until
+from tests.support.orchestration import backstage, make_debate, until
 from tests.support.scripted_answers import criticism
 from tests.support.scripted_gateway import ScriptedGateway, refusal
 
@@ -41,23 +39,15 @@ class Voters(ScriptedGateway):
         return json.dumps({"objects": bool(objection), "objection": objection})
 
 
-def outcome(events: list[Envelope]) -> Outcome:
-    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return concluded.outcome
-
-
-async def voted(folder: Path, gateway: Voters, agents: int = 3) -> tuple[Backstage, list[Envelope]]:
-    async with backstage(folder, gateway) as stage, stage.replica() as replica:
-        spec = make_debate(agents, 1, synthesis_method=SYNTHESIS_METHOD_VOTING)
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
-    return stage, events
+async def run_voting(folder: Path, gateway: Voters, agents: int = 3) -> list[Envelope]:
+    spec = make_debate(agents, 1, synthesis_method=SYNTHESIS_METHOD_VOTING)
+    return await run_debate(folder, gateway, spec)
 
 
 async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> None:
     gateway = Voters({"ada": "bo", "bo": "bo", "cy": "ada"})
-    stage, events = await voted(tmp_path, gateway)
-    came_to = outcome(events)
+    events = await run_voting(tmp_path, gateway)
+    came_to = outcome_of(events)
     vote = came_to.panel.vote
     assert came_to.description.startswith("bo answers round/1/refine/bo")
     assert (vote.winner_agent_id, came_to.panel.synthesized_by) == ("bo", "bo")
@@ -68,7 +58,7 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
         ("bo", "bo"),
         ("cy", "ada"),
     ]
-    assert not stage.gateway.steps("synthesis*"), "no judge is asked"
+    assert not gateway.steps("synthesis*"), "no judge is asked"
     assert not came_to.HasField("details")
     text = answer_markdown(fold(events), V1)
     assert "## Vote\n\n- Bo has won (moderate)\n" in text
@@ -83,10 +73,10 @@ async def test_the_proposal_that_wins_the_vote_is_the_answer(tmp_path: Path) -> 
 
 async def test_all_proposals_are_shown_to_each_voter_and_without_names(tmp_path: Path) -> None:
     gateway = Voters({"ada": "ada", "bo": "ada", "cy": "ada"})
-    stage, _ = await voted(tmp_path, gateway)
+    await run_voting(tmp_path, gateway)
     orders = set()
     for agent in ("ada", "bo", "cy"):
-        prompt = stage.gateway.asked(f"vote/{agent}").prompt
+        prompt = gateway.asked(f"vote/{agent}").prompt
         assert "agent A" not in prompt
         orders.add(tuple(re.findall(r"<<<\n(\w+) answers", prompt)))
     assert all(sorted(order) == ["ada", "bo", "cy"] for order in orders)
@@ -94,11 +84,11 @@ async def test_all_proposals_are_shown_to_each_voter_and_without_names(tmp_path:
 
 async def test_a_tie_is_told_and_the_surest_voters_decide(tmp_path: Path) -> None:
     gateway = Voters({"ada": "ada", "bo": "bo"})
-    _, events = await voted(tmp_path, gateway, agents=2)
-    vote = outcome(events).panel.vote
+    events = await run_voting(tmp_path, gateway, agents=2)
+    vote = outcome_of(events).panel.vote
     assert (vote.winner_agent_id, list(vote.tied_agent_ids)) == ("", ["ada", "bo"])
     assert vote.strength == VOTE_STRENGTH_SPLIT
-    assert outcome(events).description.startswith("bo answers")
+    assert outcome_of(events).description.startswith("bo answers")
     said = answer_markdown(fold(events), V1)
     assert "between Ada and Bo: the proposal of Bo stands, since its voters were the surest." in said
     assert "For it: one of two votes. No probability is computed: " in said
@@ -109,8 +99,8 @@ async def test_a_tie_is_told_and_the_surest_voters_decide(tmp_path: Path) -> Non
 async def test_a_voter_that_fails_abstains_and_no_vote_is_made_up(tmp_path: Path) -> None:
     gateway = Voters({"ada": "ada", "bo": "ada", "cy": "cy"})
     gateway.fail("vote/cy")
-    _, events = await voted(tmp_path, gateway)
-    vote = outcome(events).panel.vote
+    events = await run_voting(tmp_path, gateway)
+    vote = outcome_of(events).panel.vote
     assert list(vote.abstained_agent_ids) == ["cy"]
     assert vote.strength == VOTE_STRENGTH_UNANIMOUS
     assert len(vote.ballots) == 2
@@ -122,8 +112,8 @@ async def test_where_too_few_vote_the_work_that_most_critics_agree_with_stands_i
     gateway.critic = lambda step, agent: json.dumps(agreeing) if step.endswith("/of/bo") else criticism(agent)
     gateway.fail("vote/bo")
     gateway.fail("vote/cy")
-    _, events = await voted(tmp_path, gateway)
-    came_to = outcome(events)
+    events = await run_voting(tmp_path, gateway)
+    came_to = outcome_of(events)
     assert came_to.description.startswith("bo answers round/1/refine/bo")
     made = came_to.stand_in
     assert (made.agent_id, made.writer_agent_id, made.reason) == ("bo", "", "BAD_REQUEST")
@@ -154,23 +144,20 @@ async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_wait
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert gateway.steps("vote/bo") == ["vote/bo"] * 3
-    assert outcome(events).panel.vote.strength == VOTE_STRENGTH_UNANIMOUS
+    assert outcome_of(events).panel.vote.strength == VOTE_STRENGTH_UNANIMOUS
 
 
 async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_path: Path) -> None:
     gateway = Voters({}, {"bo": "It forgets the cost."})
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        spec = make_debate(3, 1, synthesis_method=SYNTHESIS_METHOD_MERGE)
-        events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    check_log(events)
-    came_to = outcome(events)
+    events = await run_debate(tmp_path, gateway, make_debate(3, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+    came_to = outcome_of(events)
     assert came_to.description.startswith("judge answers merge")
     assert [(each.agent_id, each.text) for each in came_to.panel.objections] == [
         ("bo", "It forgets the cost.")
     ]
-    prompt = stage.gateway.asked("merge").prompt
+    prompt = gateway.asked("merge").prompt
     assert all(f"{agent} answers round/1/refine/{agent}" in prompt for agent in ("ada", "bo", "cy"))
-    assert "judge answers merge" in stage.gateway.asked("merge/objection/cy").prompt
+    assert "judge answers merge" in gateway.asked("merge/objection/cy").prompt
     assert not came_to.scores
     assert "## Objections\n\n- Bo: It forgets the cost.\n" in answer_markdown(fold(events), V1)
 
@@ -178,26 +165,20 @@ async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_pat
 async def test_a_work_stands_in_for_a_merge_that_a_judge_does_not_write(tmp_path: Path) -> None:
     gateway = Voters({})
     gateway.fail("merge")
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    came_to = outcome(events)
+    events = await run_debate(tmp_path, gateway, make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+    came_to = outcome_of(events)
     assert came_to.description.startswith("ada answers round/1/refine/ada")
     assert (came_to.stand_in.agent_id, came_to.stand_in.writer_agent_id) == ("ada", "judge")
-    assert not stage.gateway.steps("merge/objection/*"), "no answer was written to object to"
+    assert not gateway.steps("merge/objection/*"), "no answer was written to object to"
 
 
 async def test_a_merge_that_says_nothing_is_asked_for_once_more(tmp_path: Path) -> None:
     gateway = Voters({})
     answer = gateway.text
     gateway.text = lambda step, agent: "🤷" if step == "merge" else answer(step, agent)
-    async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
-        debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
-    assert outcome(events).description.startswith("judge answers merge/again")
-    assert not outcome(events).HasField("stand_in")
-    assert "the answer cannot be used: it says nothing in words" in stage.gateway.asked("merge/again").prompt
+    events = await run_debate(tmp_path, gateway, make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+    assert outcome_of(events).description.startswith("judge answers merge/again")
+    assert not outcome_of(events).HasField("stand_in")
+    assert "the answer cannot be used: it says nothing in words" in gateway.asked("merge/again").prompt
     (failed,) = fold(events).failures
     assert (failed.reason, failed.partial_text) == ("UNUSABLE_ANSWER", "🤷")

@@ -32,7 +32,7 @@ from parley.v1.voting_pb2 import (
     Vote,
     VotingMethod,
 )
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import check_log, run_debate
 from tests.support.orchestration import backstage, make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
@@ -81,10 +81,7 @@ def spec(voters: int) -> DebateCreated:
 
 
 async def voted(folder: Path, gateway: Voters, terms: VoteTerms) -> tuple[Vote, list[Envelope]]:
-    async with backstage(folder, gateway, balloting(terms)) as stage, stage.replica() as replica:
-        debate = await replica.create(spec(len(gateway.choices)))
-        events = await stage.comes_to(debate, "COMPLETED")
-    check_log(events)
+    events = await run_debate(folder, gateway, spec(len(gateway.choices)), balloting(terms))
     return vote_of(events), events
 
 

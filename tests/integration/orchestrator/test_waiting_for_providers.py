@@ -5,8 +5,8 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.model.times import time_of
 from parley.v1.debate_pb2 import DEBATE_STATUS_WAITING
-from tests.integration.orchestrator.limited_debates import concluded, failure, limited
-from tests.support.debate_logs import check_log, outcomes
+from tests.integration.orchestrator.limited_debates import failure, limited
+from tests.support.debate_logs import check_log, concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, until
 from tests.support.scripted_gateway import refusal

@@ -20,9 +20,8 @@ from parley.v1.ratings_pb2 import (
 )
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from parley.v1.voting_pb2 import VotingSettings
-from tests.integration.orchestrator.test_arena import of
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.debate_logs import StoppingLog
+from tests.support.debate_logs import StoppingLog, payloads_of
 from tests.support.orchestration import WITHIN, Backstage, backstage, make_debate
 from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
@@ -121,7 +120,7 @@ async def test_a_team_is_chosen_by_what_earlier_debates_have_shown(tmp_path: Pat
         team = TeamSettings(size=2, exploration_share=0)
         settings = arena_settings(revision_rounds=1, team=team)
         events = await stage.comes_to(await replica.create(arena_spec(3, settings)), "COMPLETED")
-    (selected,) = of(events, TeamSelected)
+    (selected,) = payloads_of(events, TeamSelected)
     assert selected.agent_ids == ["ada", "bo"], "whom the judge had ranked first and second"
     assert all("2 matches known" in each.reason for each in selected.candidates)
 

@@ -23,7 +23,7 @@ from parley.v1.event_pb2 import (
     StepFailed,
     StepSucceeded,
 )
-from tests.support.debate_logs import check_log
+from tests.support.debate_logs import check_log, outcome_of
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     TENANT,
@@ -69,8 +69,7 @@ async def finished(stage: Backstage, replica: Replica, clock: ManualClock, debat
 
 
 def outcome(events: list[Envelope]) -> str:
-    (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
-    return concluded.outcome.description
+    return outcome_of(events).description
 
 
 async def test_a_vote_ends_early_and_says_who_counted_before_the_rest_is_stopped(stage: Backstage) -> None:
