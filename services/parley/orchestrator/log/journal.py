@@ -211,6 +211,8 @@ class Journal:
             UnrecordableError: they cannot be recorded; other events are not affected.
         """
         sealed = self._take(events)
+        # Such as a person's answer: it may be used before the caller goes on.
+        self._last_outcome = sealed[-1].sequence
         await self.wait_until_written()  # if the caller is cancelled, the events are still written
         return sealed
 
@@ -229,7 +231,7 @@ class Journal:
         self._wake_within(_PATIENCE_SECONDS)
 
     async def write_outcomes(self, *, may_wait: bool = False) -> None:
-        """Wait until all outcomes so far are durable. If they `may_wait`, others are expected, and are given a moment to come along."""
+        """Wait until all outcomes so far, and what others append, are durable. If they `may_wait`, others are expected, and are given a moment to come along."""
         if self.sequence < self._last_outcome:
             if may_wait:
                 self._wake_within(_COMPANY_SECONDS)

@@ -139,6 +139,18 @@ async def test_what_follows_from_outcomes_is_not_waited_for(log: Log) -> None:
     assert journal.sequence == 1
 
 
+async def test_what_another_task_appends_counts_at_once_and_is_waited_for_as_outcomes_are(log: Log) -> None:
+    journal = create_journal(log)
+    await journal.claim("me")
+    appending = asyncio.create_task(journal.append(note("one")))
+    await asyncio.sleep(0)
+    assert journal.recorded.notes == {"note/one"}
+    async with written(journal), asyncio.timeout(30):
+        await journal.write_outcomes()
+        assert journal.sequence == 2
+        await appending
+
+
 async def test_outcomes_that_others_are_expected_beside_are_written_together(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
