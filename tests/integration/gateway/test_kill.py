@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(
     store: str, which: int
 ) -> None:
-    cost = await killed(store, which=which)
+    cost = await killed(store, calls=96, which=which)
     assert cost.at_killed
     assert cost.unanswered == cost.unstored == 0
     assert len(cost.paid) == cost.calls

@@ -171,21 +171,6 @@ async def test_without_any_provider_and_without_the_local_model_the_answer_says_
         assert "OPENAI_API_KEY" in failure.message
 
 
-@pytest.mark.model
-@pytest.mark.timeout(240)  # a model that shares two cores with much else takes its time
-async def test_without_any_provider_the_model_on_this_machine_answers() -> None:
-    settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
-    async with running(settings) as gateway:
-        heard = await gateway.ask(request("Say hello.", max_output_tokens=8))
-        assert heard.answer.text
-        assert heard.answer.route == "local/smollm2-135m-instruct"
-        assert heard.answer.usage.cost_micros == 0
-        assert heard.answer.usage.HasField("cost_micros")
-        route = (await gateway.routes())["local/smollm2-135m-instruct"]
-        assert route.local
-        assert route.context_tokens == 2048
-
-
 JUDGEMENT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -222,14 +207,22 @@ async def test_the_model_on_this_machine_is_held_to_a_schema_whose_texts_have_an
 
 @pytest.mark.model
 @pytest.mark.timeout(240)  # a model that shares two cores with much else takes its time
-async def test_the_model_on_this_machine_gives_a_judgement_that_satisfies_its_schema() -> None:
+async def test_without_any_provider_the_model_on_this_machine_answers_and_keeps_to_a_schema() -> None:
     settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
     async with running(settings) as gateway:
-        heard = await gateway.ask(judging())
-    assert json.loads(heard.answer.text)["winner"] in {"ada", "bo"}
-    assert not heard.answer.truncated
-    assert len(heard.deltas) > 1
-    assert json.loads(heard.text()) == json.loads(heard.answer.text)
+        heard = await gateway.ask(request("Say hello.", max_output_tokens=8))
+        assert heard.answer.text
+        assert heard.answer.route == "local/smollm2-135m-instruct"
+        assert heard.answer.usage.cost_micros == 0
+        assert heard.answer.usage.HasField("cost_micros")
+        route = (await gateway.routes())["local/smollm2-135m-instruct"]
+        assert route.local
+        assert route.context_tokens == 2048
+        judged = await gateway.ask(judging())
+    assert json.loads(judged.answer.text)["winner"] in {"ada", "bo"}
+    assert not judged.answer.truncated
+    assert len(judged.deltas) > 1
+    assert json.loads(judged.text()) == json.loads(judged.answer.text)
 
 
 async def test_a_missing_key_stops_the_start_and_names_the_line(tmp_path: Path) -> None:
