@@ -26,21 +26,27 @@ TOOLS: Final = {
 BLOCKS: Final = [each for each in find_blocks("docs/guides/mcp.md") if each.language == "json"]
 
 
-def choose(*, is_over_http: bool) -> list[Any]:
-    """The configurations of a transport."""
-    return [
-        pytest.param(json.loads(each.text), id=each.place)
-        for each in BLOCKS
-        if ('"url"' in each.text) == is_over_http
-    ]
-
-
 def entries(written: dict[str, Any]) -> list[dict[str, Any]]:
     """The servers of a configuration: VS Code calls them otherwise."""
     return list((written.get("mcpServers") or written["servers"]).values())
 
 
-@pytest.mark.parametrize("written", choose(is_over_http=True))
+def choose_over_http() -> list[Any]:
+    """The configurations over HTTP."""
+    return [pytest.param(json.loads(each.text), id=each.place) for each in BLOCKS if '"url"' in each.text]
+
+
+def choose_starts() -> list[Any]:
+    """What configurations start, each once however many clients are told of it: a system takes two seconds to start."""
+    places: dict[str, list[str]] = {}
+    for each in BLOCKS:
+        if '"url"' not in each.text:
+            (entry,) = entries(json.loads(each.text))
+            places.setdefault(json.dumps({"type": "stdio", **entry}), []).append(each.place)
+    return [pytest.param(json.loads(entry), id=" ".join(where)) for entry, where in places.items()]
+
+
+@pytest.mark.parametrize("written", choose_over_http())
 async def test_a_configuration_reaches_the_edge_with_a_key(written: dict[str, Any], url: str) -> None:
     (entry,) = entries(written)
     (header,) = entry["headers"].items()
@@ -60,11 +66,10 @@ async def test_a_configuration_reaches_the_edge_with_a_key(written: dict[str, An
         assert listed.structured_content == {"debates": [], "more": False}
 
 
-@pytest.mark.parametrize("written", choose(is_over_http=False))
+@pytest.mark.parametrize("entry", choose_starts())
 async def test_a_configuration_starts_a_server_that_offers_the_tools(
-    written: dict[str, Any], orchestrator: Orchestrator, tmp_path: Path
+    entry: dict[str, Any], orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    (entry,) = entries(written)
     write_command(tmp_path / "parley")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PATH", os.defpath)])
     mine = {
@@ -80,7 +85,7 @@ async def test_a_configuration_starts_a_server_that_offers_the_tools(
         env={**mine, **entry.get("env", {})},
         cwd=tmp_path,
     )
-    assert entry.get("type", "stdio") == "stdio"
+    assert entry["type"] == "stdio"
     async with Client(stdio_client(parameters)) as client:
         assert {each.name for each in (await client.list_tools()).tools} == TOOLS
         listed = await client.call_tool("list_debates", {})
