@@ -45,6 +45,8 @@ _PAIRED_OTHERWISE: Final = frozenset("[|\\")
 
 def inline(text: str) -> str:
     """Return text on one line in which nothing is markup."""
+    if text.isalnum():  # such as numbers, of which a table has thousands
+        return text
     return _inline_name(text) if len(text) <= _MAX_NAME else _inline(text)
 
 
