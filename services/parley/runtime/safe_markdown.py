@@ -73,8 +73,9 @@ def list_item(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table whose cells hold no markup."""
-    lines = [head, ["---"] * len(head), *[map(inline, row) for row in rows]]
-    return "\n".join([f"| {' | '.join(cells)} |" for cells in lines])
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head))]
+    lines += [f"| {' | '.join(map(inline, row))} |" for row in rows]
+    return "\n".join(lines)
 
 
 def folded(title: str, blocks: Iterable[str]) -> Iterator[str]:

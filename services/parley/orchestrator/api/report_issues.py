@@ -27,7 +27,7 @@ def issues_section(page: ReportPage) -> Iterator[str]:
         f"{taken} of {len(issues)} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
         " with 10 the proposal must not be used, 1 is a matter of taste."
     )
-    yield table(_HEAD, [_cells(page.names, each) for each in sorted(issues, key=_place)])
+    yield table(_HEAD, (_cells(page.names, each) for each in sorted(issues, key=_place)))
 
 
 def _place(each: TrackedIssue) -> tuple[bool, int]:

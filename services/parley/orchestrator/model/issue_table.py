@@ -10,7 +10,7 @@ from parley.v1.critique_pb2 import IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
 
-class TrackedIssue(AnsweredIssue, frozen=True):
+class TrackedIssue(AnsweredIssue, frozen=True, gc=False):  # thousands, which are part of no cycle
     """An issue with its author's answer, and its place in the debate.
 
     Attributes:
