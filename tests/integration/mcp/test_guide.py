@@ -78,6 +78,7 @@ async def test_a_configuration_starts_a_server_that_offers_the_tools(
         "HOME": str(tmp_path),
         "PARLEY_STORE": f"sqlite:///{tmp_path / 'own'}",
         "PARLEY_LOCAL_SERVERS": "off",
+        "PARLEY_LOCAL_MODEL": "off",
     }
     parameters = StdioServerParameters(
         command=entry["command"],
