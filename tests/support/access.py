@@ -53,10 +53,10 @@ async def key_for(documents: Documents, tenant: str, roles: Iterable[Role]) -> H
     return (("authorization", f"Bearer {text}"),)
 
 
-def service_headers(tenant: str, secret: str = SECRET, service: str = "orchestrator") -> Headers:
-    """What a service sends on behalf of a tenant."""
+def service_headers(tenant: str, secret: str = SECRET) -> Headers:
+    """What the orchestrator sends to another service on behalf of a tenant."""
     with label_scope(tenant=tenant):
-        return ServiceSigner(service, lambda: (secret.encode(),)).headers()
+        return ServiceSigner("orchestrator", lambda: (secret.encode(),)).headers()
 
 
 async def stub_call(

@@ -9,9 +9,9 @@ from pathlib import Path
 from parley.storage.encryption.wrapping import FileKey, WrappingKeys
 
 
-def create_keys(count: int = 1) -> WrappingKeys:
-    """Return new keys, the first of which wraps."""
-    return WrappingKeys(tuple(FileKey(secrets.token_bytes(32)) for _ in range(count)))
+def create_keys() -> WrappingKeys:
+    """Return a new key."""
+    return WrappingKeys((FileKey(secrets.token_bytes(32)),))
 
 
 def write_key(file: Path) -> Path:

@@ -147,8 +147,8 @@ class HookStage:
             self.behave[hook.id] = behave
         return hook.id
 
-    async def hook(self, hook_id: str, tenant: str = TENANT) -> Hook:
-        return (await self.replica().hooks.get(tenant, hook_id)).hook
+    async def hook(self, hook_id: str) -> Hook:
+        return (await self.replica().hooks.get(TENANT, hook_id)).hook
 
     async def add_debate(
         self,

@@ -60,9 +60,9 @@ class ManualClock:
             if not woken.done():
                 woken.set_result(None)
 
-    async def sleeping(self, count: int = 1, *, within: float = 30.0) -> None:
-        """Returns when at least `count` tasks sleep; TimeoutError after `within` real seconds."""
-        async with asyncio.timeout(within):
+    async def sleeping(self, count: int = 1) -> None:
+        """Returns when at least `count` tasks sleep; TimeoutError after 30 real seconds."""
+        async with asyncio.timeout(30):
             while self.sleepers < count:
                 self._changed.clear()
                 await self._changed.wait()

@@ -155,12 +155,12 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         missed: How many calls named a document that it did not know; `sent`: how many brought the texts of such documents.
     """
 
-    def __init__(self, agents: Sequence[agent_pb2.Agent] = (), judge: str = "judge") -> None:
+    def __init__(self, agents: Sequence[agent_pb2.Agent] = ()) -> None:
         self.agents = tuple(agents) or (
             *(agent_pb2.Agent(id=name, name=name.title(), role="architect") for name in ("ada", "bo", "cy")),
             agent_pb2.Agent(id="judge", name="Judge", role="judge"),
         )
-        self.default_judge = judge
+        self.default_judge = "judge"
         self.calls: list[StepRequest] = []
         self.cancelled: list[tuple[str, int]] = []
         self.unkept: list[list[tuple[str, int]]] = []
@@ -267,10 +267,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
             raise AssertionError(f"{pattern} was not asked {count} times: {self.steps()}") from None
 
     @asynccontextmanager
-    async def served(self, port: int = 0, guard: Guard = OPEN) -> AsyncIterator[RunningServer]:
+    async def served(self, guard: Guard = OPEN) -> AsyncIterator[RunningServer]:
         """Serve while the block runs, to whom `guard` lets in."""
         own = Service("parley.v1.GatewayService", self._register)
-        settings = ServerSettings(port=port, grace_seconds=0, guard=guard)
+        settings = ServerSettings(port=0, grace_seconds=0, guard=guard)
         async with start_server([own, *services_beside(self)], settings) as server:
             yield server
 

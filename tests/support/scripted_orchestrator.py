@@ -66,25 +66,16 @@ class ScriptedDebate:
             self.state.last_sequence = sequence
             self.changed.notify_all()
 
-    def stream(self, key: str, text: str, *, offset: int = 0, route_attempt: int = 1) -> None:
+    def stream(self, key: str, text: str) -> None:
         """Text of a step in flight, for those who asked for it."""
         with self.changed:
-            delta = pb.StepDelta(
-                key=key, step_attempt=1, route_attempt=route_attempt, offset=offset, text=text
-            )
-            self.deltas.append(delta)
+            self.deltas.append(pb.StepDelta(key=key, step_attempt=1, route_attempt=1, text=text))
             self.changed.notify_all()
 
-    def step(self, agent: str, activity: str, text: str, *, target: str = "", round: int = 1) -> None:  # noqa: A002
+    def step(self, agent: str, activity: str, text: str, *, round: int = 1) -> None:  # noqa: A002
         """A step that begins and succeeds."""
-        work = Work(
-            activity=activity,
-            doing=_DOING.get(activity, ""),
-            agent_id=agent,
-            round=round,
-            target_agent_id=target,
-        )
-        key = f"round/{round}/{activity}/{agent}" + (f"/of/{target}" if target else "")
+        work = Work(activity=activity, doing=_DOING.get(activity, ""), agent_id=agent, round=round)
+        key = f"round/{round}/{activity}/{agent}"
         usage = Usage(input_tokens=100, output_tokens=20, cost_micros=1500, requests=1)
         self.add(event_pb2.StepStarted(work=work, digest="x"), key=key, attempt=1)
         reply = Reply(text=text, usage=usage, route="r/m", model="m")

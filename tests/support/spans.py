@@ -31,12 +31,10 @@ def ended_spans() -> Sequence[ReadableSpan]:
     return _exporter().get_finished_spans()
 
 
-async def spans_when(
-    complete: Callable[[Sequence[ReadableSpan]], bool], *, within: float = 30.0
-) -> Sequence[ReadableSpan]:
+async def spans_when(complete: Callable[[Sequence[ReadableSpan]], bool]) -> Sequence[ReadableSpan]:
     """The ended spans, once they satisfy `complete`; an AssertionError that lists them if they never do."""
     try:
-        async with asyncio.timeout(within):
+        async with asyncio.timeout(30):
             while not complete(ended_spans()):  # noqa: ASYNC110 (spans end without an event)
                 await asyncio.sleep(0.005)
     except TimeoutError:

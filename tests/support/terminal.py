@@ -26,6 +26,7 @@ __all__ = ["CTRL_C", "CTRL_D", "Terminal", "on_terminal"]
 
 CTRL_C = b"\x03"
 CTRL_D = b"\x04"
+_LINES = 40
 _SECONDS = 180.0
 """How long something is waited for; a machine that is busy may take long to start the command."""
 
@@ -78,16 +79,15 @@ class Terminal(AbstractContextManager["Terminal"]):
         variables: Mapping[str, str],
         *,
         columns: int = 80,
-        lines: int = 40,
         new_python: bool = False,
     ) -> None:
         """Start the command; `new_python`, by starting Python, which takes a second of the processor."""
         self._ours, self.theirs = pty.openpty()
         self.shown = b""
         self._undrawn = b""
-        self.screen = _Screen(columns, lines)
+        self.screen = _Screen(columns, _LINES)
         self._stream = pyte.ByteStream(self.screen)
-        self._set_size(columns, lines)
+        self._set_size(columns, _LINES)
         self.settings = termios.tcgetattr(self.theirs)
         kept = {
             name: value
@@ -145,9 +145,9 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._set_size(columns, lines)
         self.process.send_signal(signal.SIGWINCH)
 
-    def wait_for(self, *texts: str, seconds: float = _SECONDS) -> None:
+    def wait_for(self, *texts: str) -> None:
         """Wait until the screen shows all the texts at once."""
-        self.wait_until(lambda screen: all(text in screen for text in texts), seconds)
+        self.wait_until(lambda screen: all(text in screen for text in texts))
 
     def wait_until(self, fits: Callable[[str], bool], seconds: float = _SECONDS) -> None:
         """Wait until the screen is as it should be."""
@@ -174,16 +174,16 @@ class Terminal(AbstractContextManager["Terminal"]):
         self._draw(whole_pictures=False)
         return self.process.wait()
 
-    def wait_until_stopped(self, seconds: float = _SECONDS) -> None:
+    def wait_until_stopped(self) -> None:
         """Wait until the process is stopped: a signal to go on that comes before is lost (Linux only)."""
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + _SECONDS
         while state_of(self.process.pid) != "T":
             assert time.monotonic() < ends, "the process goes on"
             self.read()
 
-    def wait_until_sane(self, seconds: float = _SECONDS) -> None:
+    def wait_until_sane(self) -> None:
         """Wait until the terminal is as it was."""
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + _SECONDS
         while self._changed():
             assert time.monotonic() < ends, self._changed()
             self.read()

@@ -73,11 +73,11 @@ class TokenIssuer:
         present = {name: value for name, value in whole.items() if value is not None}
         return jwt.encode(present, key, algorithm=kind, headers={"kid": key_id})
 
-    def public_pem(self, key_id: str = "first") -> bytes:
+    def public_pem(self) -> bytes:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         public: bytes = (
-            self._keys[key_id][1].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            self._keys["first"][1].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         )
         return public
 

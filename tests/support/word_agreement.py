@@ -1,6 +1,6 @@
 """An agreement model for tests that need no files: it tells by the words that tests choose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 __all__ = ["WordAgreement"]
 
@@ -9,20 +9,13 @@ class WordAgreement:
     """Takes two positions for the same answer if they share their first word of choice.
 
     `Use Kafka …` and `Kafka …` are the same answer, `Use RabbitMQ …` is another one; where one of them names none of the
-    `choices` it is unsure. `told` overrides single pairs.
+    `choices` it is unsure.
     """
 
-    def __init__(
-        self,
-        choices: Sequence[str] = ("kafka", "rabbitmq"),
-        told: Mapping[frozenset[str], float | None] | None = None,
-    ) -> None:
+    def __init__(self, choices: Sequence[str] = ("kafka", "rabbitmq")) -> None:
         self._choices = choices
-        self._told = told or {}
 
     async def probability(self, one: str, other: str) -> float | None:
-        if frozenset((one, other)) in self._told:
-            return self._told[frozenset((one, other))]
         ours, theirs = self._choice(one), self._choice(other)
         if ours is None or theirs is None:
             return 0.5

@@ -12,9 +12,9 @@ __all__ = ["WordMeanings"]
 class WordMeanings(EmbeddingClient):
     """Embeds a text by the first of `words` that is in it. It needs no service; `away` is as if that did not answer."""
 
-    def __init__(self, words: Sequence[str], model: str = "words") -> None:
+    def __init__(self, words: Sequence[str]) -> None:
         self._words = words
-        self.model = model
+        self.model = "words"
         self.away = False
         self.embedded: list[str] = []
 

@@ -58,12 +58,12 @@ class Cell:
         return f"{self.gain(name, over):+.1f} ± {_spread(gained):.1f}"
 
 
-def cells(panels: Sequence[Panel], regimes: Sequence[Regime], size: Size, processes: int = 2) -> list[Cell]:
+def cells(panels: Sequence[Panel], regimes: Sequence[Regime], size: Size) -> list[Cell]:
     """Return all cells."""
     asked = [
         (panel, regime, size, seed) for panel in panels for regime in regimes for seed in range(size.seeds)
     ]
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(2) as pool:
         found = list(pool.map(_simulated, *zip(*asked, strict=True)))
     return [
         Cell(panel, regime, _joined(found[place : place + size.seeds]))

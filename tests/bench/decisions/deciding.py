@@ -35,10 +35,10 @@ def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, wei
 
 
 def right_by_drafts(
-    right: str, drafts: tuple[str, ...], weights: Sequence[float] = (), judge: str = "", weight: float = 0.0
+    right: str, drafts: tuple[str, ...], weights: Sequence[float] = (), judge: str = ""
 ) -> float:
     """Return how right that is, 0 to 1: of answers that stay tied each counts by its share, as nothing said so far decides."""
-    found = _counted(drafts, tuple(weights), judge if judge in drafts else "", weight)
+    found = _counted(drafts, tuple(weights), judge if judge in drafts else "", 0.0)
     tied = [drafts[NAMES.index(each)] for each in found.leaders]
     return float(judge == right) if judge in tied else tied.count(right) / len(tied)
 

@@ -26,13 +26,13 @@ class Weights:
     accuracy: tuple[float, ...]
 
 
-def weights_after(panel: Panel, dice: np.random.Generator, judged: int = JUDGED) -> Weights:
+def weights_after(panel: Panel, dice: np.random.Generator) -> Weights:
     """Return the weights that ratings come to after so many debates of the panel."""
     agents = range(len(panel.skills))
     elo = dict.fromkeys(map(str, agents), START)
     records = [Record() for _ in agents]
-    drawn = list(questions(panel, judged, dice, readings=0))
-    for question, falls in zip(drawn, dice.random((judged, SEATS)), strict=True):
+    drawn = list(questions(panel, JUDGED, dice, readings=0))
+    for question, falls in zip(drawn, dice.random((JUDGED, SEATS)), strict=True):
         found = [
             (question.first[agent] == question.right) == (falls[agent] < JUDGE_RIGHT) for agent in agents
         ]

@@ -80,7 +80,7 @@ class ErrorShape(StrEnum):
 class Fault:
     """One fault.
 
-    `status`, `message`, `code`, `error_type`, `retry_after` (seconds), `retry_after_as_date` and `shape` speak of
+    `status`, `message`, `code`, `retry_after` (seconds), `retry_after_as_date` and `shape` speak of
     ERROR; `after_chunks` is how many words of a stream go out before a fault in mid-stream; `size` is the number
     of characters of a HUGE_ANSWER.
     """
@@ -89,7 +89,6 @@ class Fault:
     status: int = 0
     message: str = ""
     code: str | None = None
-    error_type: str = ""
     param: str | None = None
     retry_after: float | None = None
     retry_after_as_date: bool = False
@@ -134,7 +133,7 @@ class Fault:
             return json.dumps({"detail": message}).encode()
         content: Mapping[str, Any] = {
             "message": message,
-            "type": self.error_type or usual_type,
+            "type": usual_type,
             "param": self.param,
             "code": self.code or usual_code,
         }
@@ -146,7 +145,6 @@ def error(
     message: str = "",
     *,
     code: str | None = None,
-    error_type: str = "",
     param: str | None = None,
     retry_after: float | None = None,
     retry_after_as_date: bool = False,
@@ -158,7 +156,6 @@ def error(
         status=status,
         message=message,
         code=code,
-        error_type=error_type,
         param=param,
         retry_after=retry_after,
         retry_after_as_date=retry_after_as_date,
