@@ -7,7 +7,6 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 
 from parley.runtime.contract_settings import check_settings, default_of, enum_labels, with_defaults
-from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, Topology, TopologyKind, TricksterSettings
@@ -15,6 +14,7 @@ from parley.v1.debate_pb2 import DebateLimits, DebateSpec
 from parley.v1.evaluation_pb2 import EvaluationSettings
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
 from parley.v1.panel_pb2 import PanelSettings, Termination
+from tests.support.catching import list_violations
 
 LINES: dict[str, Any] = {"name": "Nature", "priorities": ["birdsong"], "trade_offs": "Slower."}
 
@@ -22,11 +22,7 @@ LINES: dict[str, Any] = {"name": "Nature", "priorities": ["birdsong"], "trade_of
 def refused(message: Message) -> list[str]:
     violations = Violations()
     check_settings(violations, "spec", message)
-    try:
-        violations.refuse()
-    except ParleyError as error:
-        return [f"{each.field} {each.description}" for each in error.violations]
-    return []
+    return [f"{each.field} {each.description}" for each in list_violations(violations)]
 
 
 @pytest.mark.parametrize(

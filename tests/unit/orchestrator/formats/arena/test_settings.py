@@ -3,7 +3,6 @@
 import pytest
 
 from parley.orchestrator.formats.arena.settings import SETTINGS, topology_of
-from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.arena_pb2 import (
     DUTY_CRITIC,
@@ -20,16 +19,13 @@ from parley.v1.arena_pb2 import (
     Topology,
     TricksterSettings,
 )
+from tests.support.catching import list_violations
 
 
 def refused(settings: ArenaSettings, agents: int = 3) -> list[str]:
     violations = Violations()
     SETTINGS.check(violations, settings, agents)
-    try:
-        violations.refuse()
-    except ParleyError as error:
-        return [each.field for each in error.violations]
-    return []
+    return [each.field for each in list_violations(violations)]
 
 
 def test_the_defaults_are_accepted_and_leave_nothing_unsaid() -> None:
@@ -138,9 +134,7 @@ def test_who_takes_no_part_cannot_be_named() -> None:
         ),
     )
     SETTINGS.check_names(violations, settings, ["ada", "bo"])
-    with pytest.raises(ParleyError) as error:
-        violations.refuse()
-    assert [each.field for each in error.value.violations] == [
+    assert [each.field for each in list_violations(violations)] == [
         "spec.arena.topology.hub_agent_id",
         "spec.arena.grouping_agent_id",
         "spec.arena.team.duties[1].agent_id",

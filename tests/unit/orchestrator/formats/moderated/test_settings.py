@@ -7,20 +7,17 @@ import pytest
 from parley.orchestrator.formats.moderated import V1
 from parley.orchestrator.formats.moderated.perspectives import load_built_in
 from parley.orchestrator.formats.moderated.settings import SETTINGS
-from parley.runtime.errors import ParleyError
 from parley.runtime.validation import Violations
 from parley.v1.moderated_pb2 import ModeratedSettings, Perspective
+from tests.support.catching import list_violations
 from tests.support.moderated_debates import moderated_settings
 
 
 def refused(settings: ModeratedSettings) -> dict[str, str]:
     violations = Violations()
     SETTINGS.check(violations, settings, 2)
-    try:
-        violations.refuse()
-    except ParleyError as error:
-        return {each.field.removeprefix("spec.moderated."): each.description for each in error.violations}
-    return {}
+    found = list_violations(violations)
+    return {each.field.removeprefix("spec.moderated."): each.description for each in found}
 
 
 def own(name: str = "Nature", **fields: Any) -> Perspective:

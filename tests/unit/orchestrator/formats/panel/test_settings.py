@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from parley.orchestrator.formats.panel.settings import SETTINGS
-from parley.runtime.errors import ParleyError
+from parley.runtime.errors import FieldViolation
 from parley.runtime.validation import Violations
 from parley.v1.agent_pb2 import SummarySettings
 from parley.v1.panel_pb2 import (
@@ -20,16 +20,13 @@ from parley.v1.panel_pb2 import (
     PanelSettings,
     Termination,
 )
+from tests.support.catching import list_violations
 
 
 def bad_fields(settings: PanelSettings, agents: int = 2) -> list[str]:
     violations = Violations()
     SETTINGS.check(violations, settings, agents)
-    try:
-        violations.refuse()
-    except ParleyError as refused:
-        return [each.field for each in refused.violations]
-    return []
+    return [each.field for each in list_violations(violations)]
 
 
 def test_by_default_up_to_three_rounds_are_held_with_the_full_history() -> None:
@@ -149,11 +146,7 @@ def test_an_effort_that_contradicts_another_setting_is_refused(
 ) -> None:
     violations = Violations()
     SETTINGS.check(violations, PanelSettings(**fields), 2)
-    with pytest.raises(ParleyError) as refused:
-        violations.refuse()
-    assert [(each.field, each.description) for each in refused.value.violations] == [
-        ("spec.panel.effort", otherwise)
-    ]
+    assert list_violations(violations) == (FieldViolation("spec.panel.effort", otherwise),)
 
 
 @pytest.mark.parametrize(
