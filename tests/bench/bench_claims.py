@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -19,8 +19,9 @@ from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
-from parley.storage.ports import Collection, Document, Documents, Order, Where
+from parley.storage.ports import Documents
 from tests.bench.figures import aim, main, middle, table
+from tests.support.counting_documents import CountingDocuments
 from tests.support.debate_records import create_record
 
 _REPLICAS: Final = (1, 3, 10)
@@ -31,30 +32,6 @@ _LEASE_SECONDS: Final = 3600.0
 _POLL_SECONDS: Final = 1.0
 _AT_ONCE: Final = 500
 _FULL_LOOKS: Final = 5
-
-
-class _Counting:
-    """Documents that count what is read."""
-
-    def __init__(self, inner: Documents) -> None:
-        self._inner = inner
-        self.read = 0
-
-    async def find(
-        self,
-        collection: Collection,
-        where: Where,
-        *,
-        order: Sequence[Order] = (),
-        limit: int = 1000,
-        fields: Sequence[str] = (),
-    ) -> Sequence[Document]:
-        found = await self._inner.find(collection, where, order=order, limit=limit, fields=fields)
-        self.read += len(found)
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 async def run(quick: bool) -> None:
@@ -119,7 +96,7 @@ def _record(number: int, owner: str, now: datetime) -> DebateRecord:
 
 async def _looked(documents: Documents, looks: int, *, exclusive: bool) -> tuple[int, list[float]]:
     """Look so many times as a replica that owns none of them; return the records read and the milliseconds of CPU of each look."""
-    counting = _Counting(documents)
+    counting = CountingDocuments(documents)
     nothing = cast("Any", None)  # a look at debates that are well uses none of these
     dependencies = OwnerDependencies(
         log=nothing,

@@ -16,6 +16,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.runtime.errors import ParleyError
 from parley.v1.debate_pb2 import Approval, Direction, Outcome, Questions
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, Concluded, DebateCreated
+from tests.support.debate_logs import check_log
 from tests.support.log_reader import LogReader
 from tests.support.orchestration import Backstage, Replica, make_debate
 
@@ -25,6 +26,7 @@ __all__ = [
     "CHECKED",
     "CHECKED_FORMATS",
     "QUESTIONED",
+    "approve_answer",
     "checked_spec",
     "create_panel",
     "go_on",
@@ -89,6 +91,13 @@ CHECKED_FORMATS = Formats([*all_formats().all(), CHECKED, QUESTIONED])
 def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateCreated:
     """Two agents, one round, and a person at both ends."""
     return make_debate(2, 1, format=debate_format.id, **fields)
+
+
+async def approve_answer(stage: Backstage, replica: Replica, debate: str) -> None:
+    """Approve the answer of a checked debate at its second checkpoint, and check its log."""
+    await stage.has(debate, "checkpoint_opened", 2)
+    await replica.intervene(debate, "approve", approved=True, checkpoint=AFTER)
+    check_log(await stage.comes_to(debate, "COMPLETED"))
 
 
 def said(outcome: Outcome) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ __all__ = [
     "StoppingLog",
     "check_log",
     "concluded",
+    "count_claims",
     "left_behind",
     "outcome_of",
     "outcomes",
@@ -84,6 +85,11 @@ async def run_debate(
         events = await stage.comes_to(await replica.create(spec), COMPLETED)
     check_log(events)
     return events
+
+
+async def count_claims(stage: Backstage, debate: str) -> int:
+    """How often an owner has claimed a debate."""
+    return (await stage.kinds(debate)).count("claimed")
 
 
 def payloads_of(events: Sequence[Envelope], kind: type[P]) -> list[P]:

@@ -24,16 +24,12 @@ from parley.storage.ports import (
 )
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed, Event
-from tests.support.debate_logs import check_log, outcomes
+from tests.support.debate_logs import check_log, count_claims, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, WITHIN, Backstage, make_debate, until
 from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)
-
-
-async def claims(stage: Backstage, debate: str) -> int:
-    return (await stage.kinds(debate)).count("claimed")
 
 
 async def looked(*replicas: Any) -> None:
@@ -105,7 +101,7 @@ async def test_a_crashed_owners_debate_is_taken_over_after_its_lease_and_not_bef
         for seconds in (31, 28):
             clock.advance(seconds)
             await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
@@ -127,7 +123,7 @@ async def test_an_owner_whose_heartbeat_goes_on_is_left_alone(stage: Backstage) 
             clock.advance(21)
             await until(partial(_heartbeat_after, stage, debate, before), "a heartbeat")
             await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
 
@@ -393,7 +389,7 @@ async def test_foreign_debates_are_left_alone_until_somebody_intervenes(stage: B
     hold.release()
     async with stage.replica("two", adopt=False) as two:
         await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         await two.intervene(debate, "resume")
         check_log(await stage.comes_to(debate, "COMPLETED"))
 

@@ -12,7 +12,8 @@ from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
 from parley.storage.ports import StoreUnavailableError
-from tests.integration.orchestrator.test_claims import claims, looked
+from tests.integration.orchestrator.test_claims import looked
+from tests.support.debate_logs import count_claims
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_debate, until
 
@@ -34,7 +35,7 @@ async def test_a_dead_owner_whose_clock_was_wrong_is_taken_over_too(
         await looked(two)
         clock.advance(lease - 1)
         await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
@@ -55,7 +56,7 @@ async def test_an_owner_whose_heartbeats_are_seen_has_a_whole_lease_whatever_it_
         await looked(two)
         clock.advance(59)
         await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
@@ -90,7 +91,7 @@ async def test_silent_owners_are_looked_for_when_there_can_be_one_and_not_before
         assert searches[1] == 30.5
         clock.advance(29)
         await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
@@ -115,7 +116,7 @@ async def test_an_owner_that_claims_after_a_look_and_dies_is_found_half_a_lease_
         for seconds in (31, 28):
             clock.advance(seconds)
             await looked(two)
-        assert await claims(stage, debate) == 1
+        assert await count_claims(stage, debate) == 1
         clock.advance(3)
         hold.release()
         await stage.comes_to(debate, "COMPLETED")

@@ -18,8 +18,16 @@ from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
-from tests.support.checked_format import AFTER, BEFORE, CHECKED_FORMATS, checked_spec, create_panel, person
-from tests.support.debate_logs import check_log
+from tests.support.checked_format import (
+    AFTER,
+    BEFORE,
+    CHECKED_FORMATS,
+    approve_answer,
+    checked_spec,
+    create_panel,
+    person,
+)
+from tests.support.debate_logs import check_log, count_claims
 from tests.support.log_reader import LogReader
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
@@ -82,13 +90,6 @@ def begun(stage: Backstage) -> set[str]:
     return {asked.debate for asked in stage.gateway.calls}
 
 
-async def finish(stage: Backstage, replica: Replica, debate: str) -> None:
-    """Let a checked debate through its second checkpoint."""
-    await stage.has(debate, "checkpoint_opened", 2)
-    await replica.intervene(debate, "approve", approved=True, checkpoint=AFTER)
-    check_log(await stage.comes_to(debate, "COMPLETED"))
-
-
 @asynccontextmanager
 async def kept_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
     """A debate that holds the only slot while the block runs, and then comes to its end."""
@@ -108,8 +109,8 @@ async def test_a_debate_that_waits_for_a_person_keeps_no_other_from_running(stag
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await replica.intervene(waiting, "continue_debate")
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
-        await finish(stage, replica, waiting)
-        claims = (await stage.kinds(waiting)).count("claimed")
+        await approve_answer(stage, replica, waiting)
+        claims = await count_claims(stage, waiting)
     assert claims <= 2, "its owner went on with it wherever the slot was free"
 
 
@@ -147,7 +148,7 @@ async def test_after_the_answer_it_calls_nobody_before_it_has_a_slot_and_that_wa
             await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
             assert begun(stage) == {busy}
             clock.advance(1000)
-        await finish(stage, replica, waiting)
+        await approve_answer(stage, replica, waiting)
         assert "limit_reached" not in await stage.kinds(waiting)
 
 
@@ -167,7 +168,7 @@ async def test_a_debate_that_waits_for_a_slot_again_is_steered_at_once(
                 await replica.intervene(waiting, "resume")
             assert begun(stage) == {busy}
         if act == "pause":
-            await finish(stage, replica, waiting)
+            await approve_answer(stage, replica, waiting)
 
 
 async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(stage: Backstage) -> None:
@@ -180,7 +181,7 @@ async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(
             recorded = [event.payload for event in await stage.events(waiting)]
             told = [each.intervention.guide.text for each in recorded if isinstance(each, Intervened)]
             assert sorted(told) == texts
-        await finish(stage, replica, waiting)
+        await approve_answer(stage, replica, waiting)
 
 
 async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
@@ -191,7 +192,7 @@ async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
             other = await replica.create(SPEC)
             await replica.intervene(waiting, "continue_debate")
             await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
-        await finish(stage, replica, waiting)
+        await approve_answer(stage, replica, waiting)
         await until(partial(_has_begun, stage, other), "the other begins too")
         order = list(dict.fromkeys(asked.debate for asked in stage.gateway.calls))
     assert order == [busy, waiting, other], (
@@ -226,7 +227,7 @@ async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
         await replica.intervene(waiting, "continue_debate")
         await stage.has(waiting, "checkpoint_opened", 2)
         async with kept_busy(stage, replica):
-            await finish(stage, replica, waiting)
+            await approve_answer(stage, replica, waiting)
 
 
 async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +263,7 @@ async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_wa
     async with stage.replica(max_debates=1) as two:
         if not answered:
             await two.intervene(waiting, "continue_debate")
-        await finish(stage, two, waiting)
+        await approve_answer(stage, two, waiting)
 
 
 async def test_a_drained_replica_gives_up_what_waits(stage: Backstage) -> None:

@@ -22,8 +22,15 @@ from parley.runtime.server import RunningServer
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Direction, Outcome
 from parley.v1.event_pb2 import Intervened
-from tests.support.checked_format import AFTER, BEFORE, CHECKED, CHECKED_FORMATS, checked_spec, create_panel
-from tests.support.debate_logs import check_log
+from tests.support.checked_format import (
+    BEFORE,
+    CHECKED,
+    CHECKED_FORMATS,
+    approve_answer,
+    checked_spec,
+    create_panel,
+)
+from tests.support.debate_logs import check_log, count_claims
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     Backstage,
@@ -77,16 +84,6 @@ async def _asleep(clock: ManualClock) -> bool:
     return any(deadline <= soon and not woken.done() for deadline, _, woken in clock._sleepers)
 
 
-async def finish(stage: Backstage, replica: Replica, debate: str) -> None:
-    await stage.has(debate, "checkpoint_opened", 2)
-    await replica.intervene(debate, "approve", approved=True, checkpoint=AFTER)
-    check_log(await stage.comes_to(debate, "COMPLETED"))
-
-
-async def claims(stage: Backstage, debate: str) -> int:
-    return (await stage.kinds(debate)).count("claimed")
-
-
 async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
     stage: Backstage, clock: ManualClock
 ) -> None:
@@ -101,7 +98,7 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
         check_log(await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED"))
         assert len(await stage.events(debate)) == length
         await replica.intervene(debate, "guide", text="Think of cost.")
-        await finish(stage, replica, debate)
+        await approve_answer(stage, replica, debate)
         prompt = stage.gateway.asked("round/1/propose/ada").prompt
         assert prompt.count("Think of cost.") == 1
         told = [each.payload for each in await stage.events(debate) if isinstance(each.payload, Intervened)]
@@ -116,8 +113,8 @@ async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
     await until(partial(_asleep, clock), "it waits")
     clock.advance(OWNED_WAIT_SECONDS - 1)
     await replica.intervene(debate, "continue_debate")
-    await finish(stage, replica, debate)
-    assert await claims(stage, debate) == 1
+    await approve_answer(stage, replica, debate)
+    assert await count_claims(stage, debate) == 1
 
 
 async def test_it_is_taken_up_by_any_replica_after_days(stage: Backstage, clock: ManualClock) -> None:
@@ -127,7 +124,7 @@ async def test_it_is_taken_up_by_any_replica_after_days(stage: Backstage, clock:
     clock.advance(days)
     async with stage.replica(clock=clock, exclusive=False) as two:
         await two.intervene(debate, "continue_debate")
-        await finish(stage, two, debate)
+        await approve_answer(stage, two, debate)
     assert "limit_reached" not in await stage.kinds(debate)
 
 
@@ -173,7 +170,7 @@ async def test_it_is_answered_though_no_slot_is_free_and_then_waits_for_one(
         await until(waits_for_slot, "it waits for a slot")
         assert {asked.debate for asked in stage.gateway.calls} == {busy}
         hold.release()
-        await finish(stage, replica, debate)
+        await approve_answer(stage, replica, debate)
 
 
 @pytest.mark.parametrize(("act", "status"), [("cancel", "CANCELLED"), ("pause", "PAUSED")])
@@ -194,7 +191,7 @@ async def test_what_is_refused_leaves_it_waiting(stage: Backstage, clock: Manual
         clock.advance(LONG)
         await until(partial(is_left, stage, debate), "it is left again")
         await replica.intervene(debate, "continue_debate")
-        await finish(stage, replica, debate)
+        await approve_answer(stage, replica, debate)
 
 
 async def test_its_owner_stays_while_something_else_is_waited_for_too(
@@ -258,10 +255,10 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
         await next_scan.wait()
     assert await no_debate_is_owned()
     assert await is_left(stage, debate)
-    assert await claims(stage, debate) == 1
+    assert await count_claims(stage, debate) == 1
     await replica.intervene(debate, "continue_debate")
-    await finish(stage, replica, debate)
-    assert await claims(stage, debate) == 2
+    await approve_answer(stage, replica, debate)
+    assert await count_claims(stage, debate) == 2
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
@@ -278,7 +275,7 @@ async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
             for act in ("mute", "unmute", "guide"):
                 await asyncio.sleep(dice.uniform(0, 0.05))
                 await replica.intervene(debate, act, text="Think of cost.", agent_id="bo")
-            await finish(stage, replica, debate)
+            await approve_answer(stage, replica, debate)
 
         await asyncio.gather(*map(steer, debates))
         for debate in debates:

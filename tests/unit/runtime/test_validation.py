@@ -2,14 +2,9 @@
 
 import pytest
 
-from parley.runtime.errors import FieldViolation, ParleyError
+from parley.runtime.errors import FieldViolation
 from parley.runtime.validation import AGENT_ID, CHECKPOINT_KEY, DEBATE_ID, REQUEST_ID, Violations
-
-
-def found(violations: Violations) -> tuple[FieldViolation, ...]:
-    with pytest.raises(ParleyError) as failure:
-        violations.refuse()
-    return failure.value.violations
+from tests.support.catching import list_violations
 
 
 def test_ids_that_could_name_a_path_or_another_tenant_are_refused() -> None:
@@ -35,7 +30,7 @@ def test_every_bad_field_is_listed_in_the_order_of_the_checks() -> None:
     violations.check_setting("limit", -1, 100)
     violations.check(that=False, field="domain", otherwise="is too long")
     violations.check_agent_count("agents", 0, minimum=1, maximum=3)
-    assert found(violations) == (
+    assert list_violations(violations) == (
         FieldViolation("rounds", "must be 0 to 100"),
         FieldViolation("limit", "is -1, must be 1 to 100, or 0 for the default"),
         FieldViolation("domain", "is too long"),
@@ -56,7 +51,7 @@ def test_bounds_belong_to_the_range() -> None:
 def test_what_is_no_number_is_in_no_range() -> None:
     violations = Violations()
     violations.check_range("temperature", float("nan"), 0, 2)
-    assert found(violations) == (FieldViolation("temperature", "must be 0 to 2"),)
+    assert list_violations(violations) == (FieldViolation("temperature", "must be 0 to 2"),)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +65,7 @@ def test_what_is_no_number_is_in_no_range() -> None:
 def test_a_text_to_be_stored_is_bounded_in_bytes(text: str, wrong: str) -> None:
     violations = Violations()
     violations.check_stored_text("question", text, max_bytes=1024)
-    assert found(violations) == (FieldViolation("question", wrong),)
+    assert list_violations(violations) == (FieldViolation("question", wrong),)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +74,11 @@ def test_a_text_to_be_stored_is_bounded_in_bytes(text: str, wrong: str) -> None:
 def test_a_text_that_is_only_read_is_bounded_in_characters(text: str, wrong: str) -> None:
     violations = Violations()
     violations.check_text("text", text, max_characters=3)
-    assert found(violations) == (FieldViolation("text", wrong),)
+    assert list_violations(violations) == (FieldViolation("text", wrong),)
 
 
 def test_a_name_is_there_once() -> None:
     violations, seen = Violations(), set[str]()
     for place, name in enumerate(("ada", "bo", "ada")):
         violations.check_new(f"agents[{place}]", name, seen)
-    assert found(violations) == (FieldViolation("agents[2]", "'ada' is there twice"),)
+    assert list_violations(violations) == (FieldViolation("agents[2]", "'ada' is there twice"),)

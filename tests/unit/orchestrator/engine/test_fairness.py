@@ -1,10 +1,9 @@
 """Whose debate is begun next: by the rule alone, and by a runner with few slots."""
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,8 @@ from parley.orchestrator.log import index as index_module
 from parley.orchestrator.log.debate_record import PENDING, DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Documents
+from tests.support.counting_documents import CountingDocuments
 from tests.support.debate_records import create_record
 
 
@@ -102,22 +102,6 @@ async def test_what_waits_for_a_tenant_is_in_sight_however_many_older_debates_of
     assert order[:4] == [("acme", 0), ("small", 900), ("zeta", 901), ("acme", 1)]
     assert len(set(order)) == len(order) == 32
     assert not are_all
-
-
-class CountingDocuments:
-    """Documents that count what is read of them."""
-
-    def __init__(self, inner: Documents) -> None:
-        self._inner = inner
-        self.read = 0
-
-    async def find(self, *given: Any, **named: Any) -> Sequence[Document]:
-        found = await self._inner.find(*given, **named)
-        self.read += len(found)
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 async def test_who_follows_a_dead_owner_reads_its_oldest_debates_and_those_of_each_tenant_alone(
