@@ -19,9 +19,11 @@ from parley.storage.ports import (
     Document,
     Documents,
     Fields,
+    Insert,
     Log,
     Point,
     Record,
+    Update,
     VectorCollection,
     Vectors,
     Where,
@@ -85,17 +87,33 @@ def around(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Cal
 
 
 class CrashingLog(PassingLog):
-    """A log whose appends are points: `append`, and `append.KIND` and `append.KIND.KEY` for each event in the record."""
+    """A log whose appends are points: `append`, and `append.KIND` and `append.KIND.KEY` for each event in the record.
 
-    def __init__(self, log: Log, point: CrashPoint) -> None:
+    What comes with an append is written by itself, as MongoDB does: so a process can die in between.
+    """
+
+    def __init__(self, log: Log, documents: "CrashingDocuments", point: CrashPoint) -> None:
         super().__init__(log)
+        self._documents = documents
         self._point = point
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self,
+        log: str,
+        record: Record,
+        *,
+        insert: Insert | None = None,
+        update: Update | None = None,
+        **_more: Any,
+    ) -> None:
+        if insert is not None:
+            await self._documents.insert(insert.collection, insert.key, insert.fields)
         names = {"append", *(f"append.{each}" for entry in record.entries for each in _names(entry))}
         self._point.reached("before", names)
         await self._log.append(log, record)
         self._point.reached("after", names)
+        if update is not None:
+            await self._documents.update(update.collection, update.key, update.changes, update.where)
 
 
 class CrashingDocuments:
@@ -175,11 +193,12 @@ class CrashingVectors:
 class UnfencedLog(CrashingLog):
     """A log without its lock: an append that meets another's record goes behind it. The checker must notice."""
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         while True:
             try:
-                await super().append(log, record)
+                await super().append(log, record, **beside)
             except AppendConflictError:
+                beside.pop("insert", None)
                 # A store that is cut off may show nothing of it yet: then the same is tried again.
                 if there := await self._log.read(log, record.first - 1):
                     record = Record(there[-1].last + 1, record.append_id, record.entries)

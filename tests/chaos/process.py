@@ -82,8 +82,9 @@ def _hook_store(point: CrashPoint, *, fenced: bool) -> None:
     @asynccontextmanager
     async def open_store(url: str, database: str, **options: Any) -> AsyncGenerator[opening.Store, None]:
         async with opened_before(url, database, **options) as store:
-            log = CrashingLog(store.log, point) if fenced else UnfencedLog(store.log, point)
-            yield opening.Store(CrashingDocuments(store.documents, point), log, store.exclusive)
+            documents = CrashingDocuments(store.documents, point)
+            kind = CrashingLog if fenced else UnfencedLog
+            yield opening.Store(documents, kind(store.log, documents, point), store.exclusive)
 
     opening.open_store = open_store
     vectors_before = opening.open_vectors

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.format import Formats
@@ -51,11 +51,11 @@ class StoppingLog(PassingLog):
         self._at = at
         self._durable = durable
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         here = record.first <= self._at <= record.last
         if self.stopped.is_set() or (here and not self._durable):
             await self._stop()
-        await self._log.append(log, record)
+        await self._log.append(log, record, **beside)
         if here:
             await self._stop()
 

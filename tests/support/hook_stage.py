@@ -171,9 +171,8 @@ class HookStage:
         """Write more events of a debate, and its status."""
         await self.append(record, *payloads)
         updated = time_text(self.clock.now())
-        assert await self.index.update_status(
-            record, 1, status=status, is_open=False, owner=None, updated=updated
-        )
+        planned = self.index.plan_status(record, 1, status=status, is_open=False, owner=None, updated=updated)
+        assert await self.index.write(planned)
 
     async def append(self, record: DebateRecord, *payloads: Payload) -> None:
         """Write more events of a debate."""

@@ -1,6 +1,7 @@
 """A log in memory, shared by replicas in one process, that counts how often it is read."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Any
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, seal
 from parley.orchestrator.log.events import Payload
@@ -32,7 +33,8 @@ class MemoryLog:
         self.reads = 0
         self._tails = Tails(self._read_news, poll_interval)
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
+        assert not any(beside.values()), "it has no documents"
         records = self.shared.records.setdefault(log, [])
         assert record.first == (records[-1].last + 1 if records else 1)
         records.append(record)

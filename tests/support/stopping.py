@@ -191,8 +191,8 @@ class _CopiedLog(PassingLog):
         super().__init__(log)
         self._copies = copies
 
-    async def append(self, log: str, record: Record) -> None:
-        await super().append(log, record)
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
+        await super().append(log, record, **beside)
         self._copies.take()
 
 

@@ -5,7 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from parley.storage.ports import Above, Below, Collection, Fields, HasAll, Index, OneOf, Order, Record, Where
+from parley.storage.ports import (
+    Above,
+    Below,
+    Collection,
+    Fields,
+    HasAll,
+    Index,
+    OneOf,
+    Order,
+    Record,
+    Update,
+    Where,
+)
 
 _INTEGER_BOUND = 2**63
 _MAX_BYTES = 15_000_000
@@ -51,6 +63,14 @@ def check_changes(collection: Collection, fields: Fields) -> None:
     for name in {name for index in collection.indexes if index.unique for name in index.fields}:
         if not isinstance(fields.get(name), str | None):
             raise ValueError(f"{collection.name}.{name} is in a unique index and must be text or None")  # noqa: TRY004
+
+
+def check_update(update: Update) -> None:
+    """Raise ValueError unless the update names fields that its collection can hold, at least one, and a condition that it can have."""
+    if not update.changes:
+        raise ValueError("an update needs at least one field to change")
+    check_changes(update.collection, update.changes)
+    check_where(update.collection, update.where)
 
 
 def check_where(collection: Collection, where: Where) -> None:

@@ -113,15 +113,16 @@ async def open_store(
     """
     async with _open_as_stored(url, database, poll_interval, reading=reading) as stored:
         keys = DataKeys(stored.documents, wrapping)
+        documents = EncryptedDocuments(stored.documents, keys, SystemClock())
+        log = EncryptedLog(stored.log, documents, keys)
         if not reading:  # one that is only read may lack the collection
             await stored.documents.prepare(DATA_KEYS)
             await keys.require_all()
             if stored.exclusive and not keys.is_on:
                 # Nothing in it is sealed, and nobody seals anything meanwhile. The log still has room to seal that no caller may fill.
-                yield Store(stored.documents, EncryptedLog(stored.log, keys), stored.exclusive)
+                yield Store(stored.documents, log, stored.exclusive)
                 return
-        documents = EncryptedDocuments(stored.documents, keys, SystemClock())
-        yield Store(documents, EncryptedLog(stored.log, keys), stored.exclusive)
+        yield Store(documents, log, stored.exclusive)
 
 
 async def rewrap_data_keys(url: str, database: str, wrapping: WrappingKeys) -> Rewrapping:

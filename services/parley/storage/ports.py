@@ -168,6 +168,23 @@ class Document(Struct, frozen=True):
     fields: Fields
 
 
+class Insert(Struct, frozen=True):
+    """A document to store, as by `Documents.insert`."""
+
+    collection: Collection
+    key: str
+    fields: Fields
+
+
+class Update(Struct, frozen=True):
+    """Fields of a document to set, as by `Documents.update`."""
+
+    collection: Collection
+    key: str
+    changes: Fields
+    where: Where = {}
+
+
 class Documents(Protocol):
     """Documents by key. A read sees every write that was acknowledged before it began.
 
@@ -258,8 +275,14 @@ class Log(Protocol):
     its write happened: sending the same record again is right.
     """
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self, log: str, record: Record, *, insert: Insert | None = None, update: Update | None = None
+    ) -> None:
         """Append the record at its position; it is durable when this returns.
+
+        With it come writes to documents of the same store: the insert before the record, the update after it. If one fails, those
+        after it are not made, and those before it are undone in SQLite; in MongoDB they stay. An update whose condition does not hold
+        does not fail.
 
         The same record (same first and append_id) again is a success and changes nothing. The caller has read the
         log up to `record.first - 1`. A writer only appends after what it read, so of two writers at one position
@@ -268,6 +291,7 @@ class Log(Protocol):
         Raises:
             AppendConflictError: another record already covers this position.
             AppendGapError: the log ends before `first - 1`, and the record would leave a gap.
+            DuplicateError: the insert or the update failed so. An insert may have been made by an earlier call whose outcome was unknown.
         """
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:

@@ -286,10 +286,10 @@ class BrokenLog(PassingLog):
 
     broken = False
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         if self.broken:
             raise StoreUnavailableError("the store is away")
-        await super().append(log, record)
+        await super().append(log, record, **beside)
 
 
 @dataclass

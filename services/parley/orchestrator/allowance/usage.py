@@ -21,10 +21,12 @@ from parley.storage.ports import (
     Collection,
     Documents,
     DuplicateError,
+    Insert,
     Log,
     Record,
     StorageError,
     StoreDamagedError,
+    Update,
 )
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import DebateCreated, Event
@@ -253,9 +255,11 @@ class MeteredLog:
         self._budget_keys: OrderedDict[str, str] = OrderedDict()
         """By log: the key whose budget its calls count against, or an empty text."""
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self, log: str, record: Record, *, insert: Insert | None = None, update: Update | None = None
+    ) -> None:
         """Append as `Log` does. Count the record once it is durable."""
-        await self._log.append(log, record)
+        await self._log.append(log, record, insert=insert, update=update)
         size = sum(map(len, record.entries))
         summed = await in_thread_if_large(size, partial(_sum_usage, record.entries))
         tokens, cost = summed.tokens, summed.cost_micros

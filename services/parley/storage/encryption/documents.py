@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from parley.runtime.clock import Clock
 from parley.runtime.clock_watch import ClockWatch
 from parley.runtime.unreadable import report_unreadable
@@ -19,8 +21,10 @@ from parley.storage.ports import (
     Document,
     Documents,
     Fields,
+    Insert,
     Order,
     StoreDamagedError,
+    Update,
     Value,
     Where,
 )
@@ -65,8 +69,8 @@ class EncryptedDocuments:
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
-        sealed = await self._seal(collection, key, fields)
-        await self._documents.insert(collection, key, sealed)
+        sealed = await self.seal_insert(Insert(collection, key, fields))
+        await self._documents.insert(collection, key, sealed.fields)
 
     async def put(
         self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
@@ -104,9 +108,8 @@ class EncryptedDocuments:
         """See `Documents.update`."""
         if await self._would_seal_nothing(collection, key, changes):
             return False
-        return await self._documents.update(
-            collection, key, await self._seal(collection, key, changes), where
-        )
+        sealed = await self.seal_update(Update(collection, key, changes))
+        return await self._documents.update(collection, key, sealed.changes, where)
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
@@ -116,6 +119,14 @@ class EncryptedDocuments:
             if found is not None and _agrees(found, where or {}):
                 await self._keys.delete(_scope(collection, key))
         return await self._documents.delete(collection, key, where)
+
+    async def seal_insert(self, insert: Insert) -> Insert:
+        """Return an insert as the store gets it."""
+        return replace(insert, fields=await self._seal(insert.collection, insert.key, insert.fields))
+
+    async def seal_update(self, update: Update) -> Update:
+        """Return an update as the store gets it."""
+        return replace(update, changes=await self._seal(update.collection, update.key, update.changes))
 
     async def _find(
         self,

@@ -5,18 +5,23 @@ from contextlib import aclosing
 
 from parley.storage.checks import check_append
 from parley.storage.encryption.data_keys import DataKeys
+from parley.storage.encryption.documents import EncryptedDocuments
 from parley.storage.encryption.sealed import is_sealed, read_key_id
-from parley.storage.ports import Log, Record, StoreDamagedError
+from parley.storage.ports import Insert, Log, Record, StoreDamagedError, Update
 
 
 class EncryptedLog:
     """Logs whose entries are sealed, each log by a data key of its own that is deleted with it. Plain entries of before are read as they are."""
 
-    def __init__(self, log: Log, keys: DataKeys) -> None:
+    def __init__(self, log: Log, documents: EncryptedDocuments, keys: DataKeys) -> None:
+        """Seal what is appended to `log`, and what comes with it for the documents of the same store."""
         self._log = log
+        self._documents = documents
         self._keys = keys
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self, log: str, record: Record, *, insert: Insert | None = None, update: Update | None = None
+    ) -> None:
         """See `Log.append`."""
         check_append(log, record)
         if self._keys.is_on:
@@ -27,7 +32,12 @@ class EncryptedLog:
                 for place, each in enumerate(record.entries, start=record.first)
             )
             record = Record(record.first, record.append_id, entries)
-        await self._log.append(log, record)
+        await self._log.append(
+            log,
+            record,
+            insert=None if insert is None else await self._documents.seal_insert(insert),
+            update=None if update is None else await self._documents.seal_update(update),
+        )
 
     async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
         """See `Log.read`."""

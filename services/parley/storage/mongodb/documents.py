@@ -7,7 +7,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel, UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import DuplicateKeyError, OperationFailure
 
-from parley.storage.checks import check_changes, check_document, check_put, check_search, check_where
+from parley.storage.checks import check_document, check_put, check_search, check_update, check_where
 from parley.storage.mongodb.database import Database, map_errors
 from parley.storage.ports import (
     Above,
@@ -20,6 +20,7 @@ from parley.storage.ports import (
     Index,
     OneOf,
     Order,
+    Update,
     Where,
 )
 
@@ -103,10 +104,7 @@ class MongodbDocuments:
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:
         """See `Documents.update`."""
-        if not changes:
-            raise ValueError("an update needs at least one field to change")
-        check_changes(collection, changes)
-        check_where(collection, where or {})
+        check_update(Update(collection, key, changes, where or {}))
         try:
             with map_errors():
                 result = await self._collection(collection).update_one(

@@ -16,8 +16,17 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
+from parley.storage.checks import check_update
 from parley.storage.mongodb.database import LOG, Database, insert_once, map_errors
-from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreUnavailableError
+from parley.storage.mongodb.documents import MongodbDocuments
+from parley.storage.ports import (
+    AppendConflictError,
+    AppendGapError,
+    Insert,
+    Record,
+    StoreUnavailableError,
+    Update,
+)
 from parley.storage.tails import PAGE, Tails
 
 _MAX_ATTEMPTS = 3
@@ -39,10 +48,17 @@ class MongodbLog:
     def __init__(self, database: Database, *, poll_interval: float = 0.5) -> None:
         """Followers get another process's appends within `poll_interval` seconds (`Tails`), sooner while `listen` runs."""
         self._records = database[LOG]
+        self._documents = MongodbDocuments(database)
         self._tails = Tails(self._read_news, poll_interval)
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self, log: str, record: Record, *, insert: Insert | None = None, update: Update | None = None
+    ) -> None:
         """See `Log.append`. An append whose outcome is unknown is sent again, unchanged, a few times."""
+        if update is not None:
+            check_update(update)
+        if insert is not None:
+            await self._documents.insert(insert.collection, insert.key, insert.fields)
         await retry(
             lambda: self._append(log, record),
             on=StoreUnavailableError,
@@ -51,6 +67,8 @@ class MongodbLog:
             attempts=_MAX_ATTEMPTS,
         )
         self._tails.offer(log, record, is_own=True)
+        if update is not None:
+            await self._documents.update(update.collection, update.key, update.changes, update.where)
 
     async def read(self, log: str, after: int = 0, limit: int = PAGE) -> Sequence[Record]:
         """See `Log.read`."""

@@ -3,16 +3,16 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any
 
 from parley.storage.checks import (
-    check_changes,
     check_document,
     check_put,
     check_search,
     check_size,
+    check_update,
     check_where,
 )
 from parley.storage.json_text import to_json
@@ -25,8 +25,10 @@ from parley.storage.ports import (
     Fields,
     HasAll,
     Index,
+    Insert,
     OneOf,
     Order,
+    Update,
     Where,
 )
 from parley.storage.sqlite.database import SqliteDatabase
@@ -52,9 +54,7 @@ class SqliteDocuments:
 
     async def insert(self, collection: Collection, key: str, fields: Fields) -> None:
         """See `Documents.insert`."""
-        check_document(collection, key, fields)
-        table, body = self._table(collection), _json(fields)
-        await self._database.write(lambda connection: _insert(connection, table, collection, key, body))
+        await self._database.write(prepare_insert(self._service, Insert(collection, key, fields)))
 
     async def put(
         self, collection: Collection, documents: Mapping[str, Fields], if_new: Fields | None = None
@@ -99,14 +99,8 @@ class SqliteDocuments:
         self, collection: Collection, key: str, changes: Fields, where: Where | None = None
     ) -> bool:
         """See `Documents.update`."""
-        if not changes:
-            raise ValueError("an update needs at least one field to change")
-        check_changes(collection, changes)
-        check_where(collection, where or {})
-        table = self._table(collection)
-        return await self._database.write(
-            lambda connection: _update(connection, table, collection, key, changes, where or {})
-        )
+        update = Update(collection, key, changes, where or {})
+        return await self._database.write(prepare_update(self._service, update))
 
     async def delete(self, collection: Collection, key: str, where: Where | None = None) -> bool:
         """See `Documents.delete`."""
@@ -123,6 +117,23 @@ class SqliteDocuments:
 
     async def _rows(self, query: str, values: Sequence[Any]) -> list[Document]:
         return await self._database.read(lambda connection: _read_rows(connection, query, values))
+
+
+def prepare_insert(service: str, insert: Insert) -> Callable[[Connection], None]:
+    """Return what makes an insert inside a write transaction. Raise as `Documents.insert`."""
+    collection, key = insert.collection, insert.key
+    check_document(collection, key, insert.fields)
+    table, body = _table(service, collection), _json(insert.fields)
+    return lambda connection: _insert(connection, table, collection, key, body)
+
+
+def prepare_update(service: str, update: Update) -> Callable[[Connection], bool]:
+    """Return what makes an update inside a write transaction, and returns whether there was one. Raise as `Documents.update`."""
+    check_update(update)
+    table = _table(service, update.collection)
+    return lambda connection: _update(
+        connection, table, update.collection, update.key, update.changes, update.where
+    )
 
 
 def _read_rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Document]:

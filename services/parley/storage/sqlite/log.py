@@ -12,8 +12,16 @@ from functools import cached_property
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Final
 
-from parley.storage.ports import AppendConflictError, AppendGapError, Record, StoreDamagedError
+from parley.storage.ports import (
+    AppendConflictError,
+    AppendGapError,
+    Insert,
+    Record,
+    StoreDamagedError,
+    Update,
+)
 from parley.storage.sqlite.database import SqliteDatabase, mark_compressed
+from parley.storage.sqlite.documents import prepare_insert, prepare_update
 from parley.storage.tails import PAGE, Tails
 
 if TYPE_CHECKING:
@@ -51,6 +59,7 @@ class SqliteLog:
     def __init__(self, database: SqliteDatabase, service: str, *, poll_interval: float = 0.5) -> None:
         """Use the table of a service. Followers get this process's appends at once, and another's within `poll_interval` seconds (`Tails`)."""
         self._database = database
+        self._service = service
         self._table = f"{service}_log"
         self._tails = Tails(self._read_news, poll_interval)
 
@@ -62,9 +71,21 @@ class SqliteLog:
     def _has_table(self, connection: Connection) -> bool:
         return bool(connection.execute(f"PRAGMA table_info({self._table})").fetchone())
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(
+        self, log: str, record: Record, *, insert: Insert | None = None, update: Update | None = None
+    ) -> None:
         """See `Log.append`."""
-        await self._database.write(lambda connection: _append(connection, self._table, log, record))
+        inserting = None if insert is None else prepare_insert(self._service, insert)
+        updating = None if update is None else prepare_update(self._service, update)
+
+        def write(connection: Connection) -> None:
+            if inserting is not None:
+                inserting(connection)
+            _append(connection, self._table, log, record)
+            if updating is not None:
+                updating(connection)
+
+        await self._database.write(write)
         self._tails.offer(log, record, is_own=True)
 
     async def read(self, log: str, after: int = 0, limit: int = PAGE) -> Sequence[Record]:

@@ -6,6 +6,7 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,14 +54,14 @@ class FailingLog(PassingLog):
         self.reads += 1
         return await super().read(log, after, limit)
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         self.appends += 1
         if self.failures:
             self.failures -= 1
             if self.stores:
-                await super().append(log, record)
+                await super().append(log, record, **beside)
             raise StoreUnavailableError("the store is away")
-        await super().append(log, record)
+        await super().append(log, record, **beside)
 
 
 @pytest.fixture
@@ -371,11 +372,11 @@ class OvertakingLog(PassingLog):
 
     overtake: Callable[[], Awaitable[object]] | None = None
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         if self.overtake is not None:
             overtake, self.overtake = self.overtake, None
             await overtake()
-        await super().append(log, record)
+        await super().append(log, record, **beside)
 
 
 class OvertakingReadsLog(PassingLog):
@@ -409,7 +410,7 @@ class GapLog(PassingLog):
 
     appends = 0
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         self.appends += 1
         raise AppendGapError("the log ends before")
 

@@ -23,11 +23,13 @@ from parley.storage.ports import (
     Collection,
     Documents,
     Index,
+    Insert,
     KeyMissingError,
     Order,
     Record,
     StorageError,
     StoreDamagedError,
+    Update,
 )
 from parley.storage.sqlite.documents import SqliteDocuments
 from tests.support.encryption import create_keys, damage_data_key
@@ -81,6 +83,20 @@ async def test_no_text_is_on_the_disk_and_all_of_it_is_read(tmp_path: Path) -> N
         (found,) = await store.documents.find(NOTES, {"number": 1})
         assert found == await store.documents.get(NOTES, f"{PLACE}/1")
         assert found.fields == {"number": 1, "text": WORD, "more": [WORD, {"a": 1}]}
+
+
+async def test_a_document_that_comes_with_an_append_is_encrypted(tmp_path: Path) -> None:
+    async with store_of(tmp_path, create_keys()) as store:
+        await store.documents.prepare(NOTES)
+        await store.log.append(
+            PLACE,
+            Record(1, "a", (b"",)),
+            insert=Insert(NOTES, f"{PLACE}/1", {"text": WORD}),
+            update=Update(NOTES, f"{PLACE}/1", {"more": [WORD]}),
+        )
+        (found,) = await store.documents.find(NOTES, {})
+    assert found.fields == {"text": WORD, "more": [WORD]}
+    assert count_words(tmp_path) == 0
 
 
 async def test_without_a_key_nothing_is_encrypted(tmp_path: Path) -> None:
