@@ -147,7 +147,8 @@ async def test_news_stay_until_hooks_are_told_of_just_these(store: Store) -> Non
     updated, since = time_text(NOW), time_text(NOW - SECOND)
 
     async def write(status: str) -> None:
-        assert await index.update_status(made, 1, status=status, is_open=False, owner=None, updated=updated)
+        planned = index.plan_status(made, 1, status=status, is_open=False, owner=None, updated=updated)
+        assert await index.write(planned)
 
     await write(RUNNING)
     assert not await index.list_news("default", since, 10)

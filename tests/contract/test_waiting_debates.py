@@ -28,8 +28,8 @@ async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
     """Put a debate in that waits without an owner."""
     made = record(name)
     await index.insert(made)
-    assert await index.update_status(
-        made, 1, status=WAITING, is_open=False, owner=None, updated=made.updated, due=due
+    assert await index.write(
+        index.plan_status(made, 1, status=WAITING, is_open=False, owner=None, updated=made.updated, due=due)
     )
     return made
 
@@ -58,18 +58,18 @@ async def test_whoever_asks_for_an_owner_brings_it_back_into_sight(index: Debate
 
 async def test_a_claim_and_the_next_status_end_the_wait(index: DebateIndex) -> None:
     claimed = await waiting(index, "claimed", SOONER)
-    assert await index.record_claim(claimed, "two", 2, NOW)
+    assert await index.write(index.plan_claim(claimed, "two", 2, NOW))
     assert await keys(index) == ({"claimed"}, [])
     rests = await waiting(index, "rests", SOONER)
-    await index.update_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW)
+    await index.write(index.plan_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW))
     assert await keys(index) == ({"claimed"}, [])
 
 
 async def test_an_owner_that_has_lost_its_claim_puts_nothing_out_of_sight(index: DebateIndex) -> None:
     made = record("lost")
     await index.insert(made)
-    await index.record_claim(made, "two", 2, NOW)
-    told = await index.update_status(
-        made, 1, status=WAITING, is_open=False, owner=None, updated=NOW, due=LATER
+    await index.write(index.plan_claim(made, "two", 2, NOW))
+    told = await index.write(
+        index.plan_status(made, 1, status=WAITING, is_open=False, owner=None, updated=NOW, due=LATER)
     )
     assert (told, await keys(index)) == (False, ({"lost"}, []))

@@ -68,15 +68,17 @@ async def test_what_the_log_holds_was_recorded_though_its_owner_died_before_it_s
     await journal.claim("gone", create_event("intervention/w", asked))
     sequence = (await stage.events(debate))[-2].sequence
     record = await stage.record(debate)
-    await needs.index.record_claim(record, "gone", journal.epoch, record.updated)
+    index = needs.index
+    await index.write(index.plan_claim(record, "gone", journal.epoch, record.updated))
     silent = stage.replica("three", exclusive=False, adopt=False)
     put = needs.inbox.put
 
     async def put_and_end(entry: InboxEntry) -> bool:
         answer = await put(entry)
-        await needs.index.update_status(
+        planned = index.plan_status(
             record, journal.epoch, status="CANCELLED", is_open=True, owner="gone", updated=record.updated
         )
+        await index.write(planned)
         return answer
 
     silent.dependencies.inbox.put = put_and_end  # type: ignore[method-assign]

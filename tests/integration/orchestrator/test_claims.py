@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.owner import DebateOwner
-from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED
+from parley.orchestrator.engine.status_writer import StatusWriter
+from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.phases import propose
@@ -18,9 +19,11 @@ from parley.storage.ports import (
     AppendConflictError,
     Collection,
     Fields,
+    Insert,
     Log,
     Record,
     StoreUnavailableError,
+    Update,
 )
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed, Event
@@ -67,7 +70,7 @@ async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
     assert len(stage.gateway.steps()) == 3 * 8
 
 
-async def test_the_record_of_a_new_debate_takes_one_write_until_it_runs(
+async def test_the_record_of_a_new_debate_is_written_along_with_its_claim_until_it_runs(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
@@ -85,7 +88,7 @@ async def test_the_record_of_a_new_debate_takes_one_write_until_it_runs(
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
         await stage.gateway.wait_for("round/1/propose/*", 2)
-        assert written == [{"epoch", "status"}]
+        assert written == [], "nothing else is written"
         assert (await stage.record(debate)).status == "RUNNING"
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
@@ -141,11 +144,11 @@ class StallingLog:
         self.going.set()
         self.waiting = asyncio.Event()
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         if not self.going.is_set():
             self.waiting.set()
             await self.going.wait()
-        await self.inner.append(log, record)
+        await self.inner.append(log, record, **beside)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -206,15 +209,28 @@ async def _epoch(stage: Backstage, debate: str, epoch: int) -> bool:
 
 def hold_rest(monkeypatch: pytest.MonkeyPatch, status: str) -> asyncio.Event:
     """Hold for ever the first write that a debate rests with a status. Return the event that is set then."""
-    write, reached = DebateIndex.update_status, asyncio.Event()
+    write, reached = DebateIndex.write, asyncio.Event()
 
-    async def hold_first(*args: Any, **fields: Any) -> bool:
-        if fields["status"] == status and not fields["is_open"] and not reached.is_set():
+    async def hold_first(index: DebateIndex, update: Update) -> bool:
+        rests = update.changes.get("status") == status and not update.changes["open"]
+        if rests and not reached.is_set():
             reached.set()
             await asyncio.Event().wait()
-        return await write(*args, **fields)
+        return await write(index, update)
 
-    monkeypatch.setattr(DebateIndex, "update_status", hold_first)
+    monkeypatch.setattr(DebateIndex, "write", hold_first)
+    return reached
+
+
+def hold_after_close(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Hold owners for ever once their debates are closed. Return the event that is set then."""
+    reached = asyncio.Event()
+
+    async def hold(_writer: StatusWriter) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(StatusWriter, "write_closed", hold)
     return reached
 
 
@@ -240,13 +256,13 @@ def hold_failure(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> tuple[asy
     """Hold the first append that records a failed debate. Return the events that are set then, and that let it be written."""
     write, reached, released = stage.store.log.append, asyncio.Event(), asyncio.Event()
 
-    async def hold_first(log: str, record: Record) -> None:
+    async def hold_first(log: str, record: Record, **beside: Any) -> None:
         if not reached.is_set() and any(
             Event.FromString(each).HasField("debate_failed") for each in record.entries
         ):
             reached.set()
             await released.wait()
-        await write(log, record)
+        await write(log, record, **beside)
 
     monkeypatch.setattr(stage.store.log, "append", hold_first)
     return reached, released
@@ -286,19 +302,19 @@ async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_on
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached, released = hold_failure(stage, monkeypatch)
-    execute, write, stopped, logs = DebateOwner._execute, DebateIndex.update_status, asyncio.Event(), []
+    execute, write, stopped, logs = DebateOwner._execute, DebateIndex.write, asyncio.Event(), []
 
     async def note_end(owner: DebateOwner) -> None:
         await execute(owner)
         stopped.set()
 
-    async def note_log(*args: Any, **fields: Any) -> bool:
-        if fields["status"] == FAILED:
+    async def note_log(index: DebateIndex, update: Update) -> bool:
+        if update.changes.get("status") == FAILED:
             logs.append(await stage.kinds(debate))
-        return await write(*args, **fields)
+        return await write(index, update)
 
     monkeypatch.setattr(DebateOwner, "_execute", note_end)
-    monkeypatch.setattr(DebateIndex, "update_status", note_log)
+    monkeypatch.setattr(DebateIndex, "write", note_log)
     stage.gateway.fail("round/1/propose/*")
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
@@ -314,7 +330,7 @@ async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_on
 async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_say_that_it_is_paused(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reached = hold_rest(monkeypatch, CANCELLED)
+    reached = hold_after_close(monkeypatch)
     stage.gateway.hold("round/1/propose/*")
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
@@ -331,7 +347,7 @@ async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_sa
 async def test_a_replica_that_drains_just_after_a_debate_has_closed_still_lets_the_gateway_forget_its_answers(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reached = hold_rest(monkeypatch, COMPLETED)
+    reached = hold_after_close(monkeypatch)
     async with stage.replica("one") as one:
         await one.create(SPEC)
         await asyncio.wait_for(reached.wait(), WITHIN)
@@ -444,12 +460,12 @@ class ShakyLog(StallingLog):
         self.sent: dict[tuple[str, str], tuple[bytes, ...]] = {}
         self._count = 0
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         self._count += 1
         assert self.sent.setdefault((log, record.append_id), record.entries) == record.entries
         if self._count > 1 and self._count % 3 == 1:
             raise StoreUnavailableError("lost")
-        await self.inner.append(log, record)
+        await self.inner.append(log, record, **beside)
         if self._count % 3 == 2:
             raise StoreUnavailableError("kept")
 
@@ -571,12 +587,16 @@ async def test_a_request_that_came_twice_at_once_is_accepted_though_the_other_on
     stage: Backstage,
 ) -> None:
     class Overtaken(StallingLog):
-        async def append(self, log: str, record: Record) -> None:
+        async def append(
+            self, log: str, record: Record, *, insert: Insert | None = None, **beside: Any
+        ) -> None:
+            if insert is not None:  # as a store without transactions does
+                await stage.store.documents.insert(insert.collection, insert.key, insert.fields)
             if record.first == 1:
                 (record_of_it,) = await one.dependencies.index.list_owned()
                 if record_of_it.opening:
                     await stage.replica("beside").intake._write_first_event(record_of_it)
-            await super().append(log, record)
+            await super().append(log, record, **beside)
 
     log: Any = Overtaken(stage.store.log)
     one = stage.replica("one", log=log)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,9 @@ class WaveringLog(PassingLog):
         super().__init__(log)
         self._dice = dice
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         await turns(self._dice.randrange(20))
-        await self._log.append(log, record)
+        await self._log.append(log, record, **beside)
         await turns(self._dice.randrange(20))
 
 

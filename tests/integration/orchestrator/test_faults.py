@@ -45,10 +45,10 @@ class RefusingLog:
     def __init__(self, log: Log, refused: bytes) -> None:
         self.inner, self.refused = log, refused
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         if self.refused and any(self.refused in entry for entry in record.entries):
             raise ValueError("no store keeps this")
-        await self.inner.append(log, record)
+        await self.inner.append(log, record, **beside)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

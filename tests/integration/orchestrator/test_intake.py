@@ -65,8 +65,8 @@ class _KnownLogs(PassingLog):
         super().__init__(log)
         self.names: set[str] = set()
 
-    async def append(self, log: str, record: Record) -> None:
-        await super().append(log, record)
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
+        await super().append(log, record, **beside)
         self.names.add(log)
 
     async def delete(self, log: str) -> None:
@@ -118,6 +118,53 @@ async def test_of_two_large_debates_by_one_request_id_one_is_made_and_nothing_is
         assert log.names == {f"default/{debate}"}
         assert not await stage.store.documents.find(DELETIONS, {})
         assert (await stage.kinds(debate))[0] == "debate_created"
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same", "another"])
+async def test_of_two_debates_by_one_request_id_one_runs_and_nothing_is_left_of_the_other(
+    tmp_path: Path, *, same: bool
+) -> None:
+    specs = [make_debate(), make_debate(2 if same else 3)]
+    async with backstage(tmp_path) as stage:
+        log = _KnownLogs(stage.store.log)
+        async with stage.replica("one", log=log) as one, stage.replica("two", log=log) as two:
+            made = [each.create(spec, request_id="one") for each, spec in zip((one, two), specs, strict=True)]
+            found = await asyncio.gather(*made, return_exceptions=True)
+            (debate,) = {each for each in found if isinstance(each, str)}
+            refused = [each.reason for each in found if isinstance(each, ParleyError)]
+            assert refused == ([] if same else ["REQUEST_ID_REUSED"])
+            assert log.names == {f"default/{debate}"}
+            await stage.comes_to(debate, "COMPLETED")
+
+
+class _UnansweredLog(PassingLog):
+    """A log whose first append is not answered. `durable`: whether it is made."""
+
+    def __init__(self, log: Log, *, durable: bool) -> None:
+        super().__init__(log)
+        self._durable = durable
+        self._is_first = True
+
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
+        is_first, self._is_first = self._is_first, False
+        if self._durable or not is_first:
+            await super().append(log, record, **beside)
+        if is_first:
+            raise StoreUnavailableError("the connection was cut")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_debate_that_could_not_be_confirmed_is_made_by_the_same_request(
+    tmp_path: Path, *, durable: bool
+) -> None:
+    async with backstage(tmp_path) as stage:
+        log = _UnansweredLog(stage.store.log, durable=durable)
+        async with stage.replica(log=log, lease_seconds=0.1) as replica:
+            with pytest.raises(StoreUnavailableError):
+                await replica.create(make_debate(), request_id="one")
+            assert bool(await _kinds(stage, replica, "one")) == durable
+            debate = await replica.create(make_debate(), request_id="one")
+            await stage.comes_to(debate, "COMPLETED")
 
 
 @pytest.mark.parametrize("durable", [False, True], ids=["before", "after"])

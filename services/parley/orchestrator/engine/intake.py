@@ -120,6 +120,8 @@ class Intake(Struct, frozen=True):
             labels=label_texts(first.spec.labels),
             document_bytes=document_bytes,
         )
+        if record.opening and owner is not None and await self._start_new(record):
+            return debate, False
         try:
             earlier = await self._insert(record)
         except ParleyError:
@@ -166,6 +168,13 @@ class Intake(Struct, frozen=True):
         await self.index.reopen(tenant, debate)
         self.runner.wake()
         return await self._wait_until_recorded(tenant, debate, entry.key)
+
+    async def _start_new(self, record: DebateRecord) -> bool:
+        """Start a debate whose record is not written yet. Return False if it, or an earlier one of the same request, may be there already."""
+        try:
+            return await self.runner.start_debate(record, is_new=True)
+        except DuplicateError:
+            return False
 
     async def _insert(self, record: DebateRecord) -> str | None:
         """Add a record. Return the id of the debate that the same request has created meanwhile, or None."""

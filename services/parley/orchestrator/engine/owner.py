@@ -1,8 +1,7 @@
 """The owner of one debate at the replica that claimed it: from the claim until the debate ends or rests."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from google.protobuf.message import DecodeError
@@ -42,7 +41,7 @@ from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.logs import get_logger
 from parley.runtime.telemetry import extract, open_span, tracer
-from parley.storage.ports import Log, StorageError, StoreUnavailableError
+from parley.storage.ports import DuplicateError, Log, StorageError, StoreUnavailableError
 from parley.v1.debate_pb2 import DebateFailure, DebateLimits
 from parley.v1.event_pb2 import (
     CheckpointExpired,
@@ -93,6 +92,7 @@ class DebateOwner:
         accepted: Set once the first event is known to be durable.
         brief: Whether it makes no model call: the debate has ended, or only its interventions are handled.
         slot: The slot that it holds unless it is brief.
+        refusal: Why the record of a new debate may not be written.
         unable_reason: Why this replica cannot continue what another one started; else empty.
         resumes_later: Whether it was released, and continues at any replica with a free slot.
         waits_for_person: Whether it was released, and waits for a person.
@@ -110,17 +110,18 @@ class DebateOwner:
     ) -> None:
         """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled.
 
-        If it `is_new`, its log is not read: if that has anything, the claim is lost.
+        If it `is_new`, neither its record nor its log are written: the claim takes the record along.
         """
         self.tenant = record.tenant
         self.document_bytes = record.document_bytes
         self.accepted = asyncio.Event()
         self.brief = brief or record.status in (COMPLETED, CANCELLED)
         self.slot = slot
+        self.refusal: StorageError | None = None
         self.unable_reason = ""
         self.resumes_later = self.waits_for_person = False
         self._only_interventions = brief
-        self._is_new = is_new and bool(record.opening)
+        self._is_new = is_new
         self._record = record
         self._dependencies = dependencies
         self._first_entries = tuple(entries)
@@ -136,14 +137,17 @@ class DebateOwner:
         self._interventions.deliver(entry)
 
     async def run(self) -> None:
-        """Claim the debate and run it until it ends, fails or rests.
+        """Claim the debate and run it until it ends, fails or rests. A new one of which there is another already does not run.
 
         Raises:
             ClaimLostError: another replica has claimed it.
             UnknownEventError: only a newer version knows an event of its log; it is not claimed.
             StorageError: the store is unavailable; nothing is lost.
         """
-        created = await self._claim()
+        try:
+            created = await self._claim()
+        except DuplicateError:  # another debate of the same request, of which whoever starts this one hears
+            return
         if self._journal.recorded.closed:
             return
         parts, spec = self._dependencies, created.spec
@@ -166,36 +170,12 @@ class DebateOwner:
             span.set_attribute("gen_ai.operation.name", "invoke_workflow")
             span.set_attribute("gen_ai.conversation.id", self._record.debate)
             span.set_attribute("parley.epoch", self._journal.epoch)
-            with self._measure_debate(spec.format):
+            with self._status_writer.measure_end():
                 await self._run_with_lease()
             failed = self._journal.recorded.failure
             if failed is not None:
                 description = f"{failed.failure.reason}: {failed.failure.message}"
                 span.set_status(Status(StatusCode.ERROR, description))
-
-    @contextmanager
-    def _measure_debate(self, debate_format: str) -> Iterator[None]:
-        """Record metrics of the debate if it ends while the block runs. A later owner ends it again if the claim is lost."""
-        recorded, record, is_lost = self._journal.recorded, self._record, False
-        before, meter = (recorded.concluded, recorded.failure), recorded.meter
-        with metrics.count_running():
-            try:
-                yield
-            except ClaimLostError:
-                is_lost = True
-                raise
-            finally:
-                concluded, failure = recorded.concluded, recorded.failure
-                if not is_lost and (concluded, failure) != before and (concluded or failure):
-                    outcome = FAILED if concluded is None else final_status(concluded)
-                    metrics.record_debate_end(
-                        debate_format,
-                        outcome.lower(),
-                        (self._dependencies.clock.now() - record.accepted_at).total_seconds(),
-                        tenant=record.tenant,
-                        tokens=meter.tokens,
-                        cost_micros=meter.cost_micros,
-                    )
 
     @property
     def has_progressed(self) -> bool:
@@ -222,7 +202,7 @@ class DebateOwner:
             DecodeError,
             ValueError,
         ):  # ValueError: the first event in the record is no base64
-            await parts.index.update_status(
+            failed = parts.index.plan_status(
                 record,
                 record.epoch,
                 status=FAILED,
@@ -231,6 +211,7 @@ class DebateOwner:
                 updated=time_text(parts.clock.now()),
                 cost_micros=record.cost_micros,
             )
+            await parts.index.write(failed)
             return
         self._load_log(events)
         recorded = self._journal.recorded
@@ -244,7 +225,6 @@ class DebateOwner:
             code=name_running_code(),
             then=[create_event("failed", failure, recorded.attempt)],
         )
-        await self._status_writer.write_claim()
         await self._status_writer.write_rest(FAILED)
 
     async def release(self) -> None:
@@ -277,20 +257,25 @@ class DebateOwner:
         if self._journal.recorded.closed:
             # The earlier owner stopped between the last event and the record. Nothing follows `Closed`.
             await self._status_writer.write_claim()
+            await self._status_writer.mark_interventions()
             await self._status_writer.write_closed()
             await AgentCaller(parts.agents, parts.clock, self._journal).forget_all()
             return created
+        # What is new runs from now on; of any other debate, what its log and its interventions say decides.
+        if opening is not None and not self._first_entries and not self._only_interventions:
+            self._status_writer.claimed_status = RUNNING
+        first = [create_event("created", opening)] if opening else []
+        insert = parts.index.plan_insert(record) if self._is_new else None
         try:
-            first = [create_event("created", opening)] if opening else []
-            await self._journal.claim(parts.owner, *first, code=name_running_code())
+            await self._journal.claim(parts.owner, *first, code=name_running_code(), insert=insert)
         except ClaimLostError:
             metrics.count_claim(taken=False)
             raise
+        except StorageError as error:
+            self.refusal = error if self._is_new else None
+            raise
         metrics.count_claim(taken=True)
         self.accepted.set()
-        # What is new runs from now on; of any other debate, what its log and its interventions say decides.
-        runs = opening is not None and not self._first_entries and not self._only_interventions
-        await self._status_writer.write_claim(RUNNING if runs else None)
         assert self._journal.recorded.created is not None
         return self._journal.recorded.created
 
@@ -451,6 +436,7 @@ class DebateOwner:
                 await run_follow_up(
                     self._debate, self._journal, concluded.outcome, parts.follow_up, parts.follow_up_limits
                 )
+            await self._status_writer.mark_interventions()
             await self._journal.append(create_event("closed", Closed(stopped=stopped)))
         await self._status_writer.write_closed()
         await self._debate.forget_answers()

@@ -149,8 +149,11 @@ class Runner:
                     async with asyncio.timeout(self._settings.poll_seconds):
                         await self._wake.wait()
 
-    async def start_debate(self, record: DebateRecord) -> bool:
-        """Own a debate whose record was written just now. Return True once its first event is durable, False if that is unknown or no slot is free."""
+    async def start_debate(self, record: DebateRecord, *, is_new: bool = False) -> bool:
+        """Own a debate whose record was written just now, or is written along with its first event if it `is_new`.
+
+        Return True once that event is durable, False if that is unknown or no slot is free. StoreUnavailableError or DuplicateError says why a new debate was not written.
+        """
         if self._draining:
             return False
         # A scan may have claimed the debate already.
@@ -159,12 +162,14 @@ class Runner:
             self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
-        debate_owner, task = self._owned.get(record.key) or self._start_owner(record, (), is_new=True)
+        debate_owner, task = self._owned.get(record.key) or self._start_owner(record, (), is_new=is_new)
         accepted = asyncio.ensure_future(debate_owner.accepted.wait())
         try:
             await asyncio.wait({accepted, task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             accepted.cancel()
+        if debate_owner.refusal is not None:
+            raise debate_owner.refusal
         return debate_owner.accepted.is_set()
 
     async def drain(self) -> None:

@@ -1,18 +1,25 @@
-"""Writes the status of a debate to its record in the index, under a claim; never over a later claim."""
+"""Writes the status of a debate to its record in the index, under a claim; never over a later claim.
 
-from collections.abc import Sequence
+A claim, a conclusion and the end are written along with the events that say so.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+
+from google.protobuf.message import Message
 
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED, WAITING, DebateRecord
+from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.journal import ClaimLostError, Journal
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
-from parley.storage.ports import StoreUnavailableError
-from parley.v1.event_pb2 import Concluded
+from parley.storage.ports import StoreUnavailableError, Update
+from parley.v1.event_pb2 import Claimed, Closed, Concluded
 
 _logger = get_logger(__name__)
 
@@ -29,7 +36,7 @@ class StatusWriter:
         clock: Clock,
         owner: str,
     ) -> None:
-        """Write under the journal's epoch. `owner` is the name of this replica in claims."""
+        """Write under the journal's epoch, and along with its appends. `owner` is the name of this replica in claims."""
         self._record = record
         self._journal = journal
         self._index = index
@@ -37,14 +44,32 @@ class StatusWriter:
         self._clock = clock
         self._owner = owner
         self._ending = journal.recorded.ending
-        self._claimed_status: str | None = None
+        self.claimed_status: str | None = None
+        self._appended: Update | None = None
+        journal.plan_update = self._plan_update
 
-    async def write_claim(self, status: str | None = None) -> None:
-        """Write the claim that the log records, and the status if it changes."""
-        await self._index.record_claim(
-            self._record, self._owner, self._journal.epoch, self._now(), status=status
-        )
-        self._claimed_status = status
+    def _plan_update(self, events: Sequence[Envelope]) -> Update | None:
+        """Return the update of the record that goes along as events are appended, if any does."""
+        planned = [update for event in events if (update := self._plan_after(event.payload))]
+        if not planned:
+            return None
+        self._appended = planned[-1]
+        return self._appended
+
+    def _plan_after(self, payload: Message | None) -> Update | None:
+        match payload:
+            case Claimed():
+                return self._plan_claim()
+            case Concluded():
+                return self._plan(final_status(payload), is_open=True, owner=self._owner)
+            case Closed():
+                return self._plan_closed()
+            case _:
+                return None
+
+    async def write_claim(self) -> None:
+        """Write a claim of a debate that the log closes, so that it cannot be recorded."""
+        await self._index.write(self._plan_claim())
 
     async def renew_lease(self, heartbeat: int) -> bool:
         """Renew the owner's lease, and mark a limit that was reached as news. Return False if the record has a later claim."""
@@ -55,11 +80,8 @@ class StatusWriter:
         )
 
     async def write_status(self, status: str) -> None:
-        """Write a status of a debate that this owner runs, unless the claim was written with it just now."""
-        claimed, self._claimed_status = self._claimed_status, None
-        if status == claimed:
-            return
-        await self._write(status, is_open=True, owner=self._owner)
+        """Write a status of a debate that this owner runs."""
+        await self._write(self._plan(status, is_open=True, owner=self._owner))
 
     async def notify_status(self, status: str) -> None:
         """Write a status as `write_status` does, but ignore an unavailable store: the log is the truth."""
@@ -73,23 +95,25 @@ class StatusWriter:
 
     async def request_owner(self, status: str) -> None:
         """Write that any replica that can continue the debate may claim it at once."""
-        await self._write(status, is_open=True, owner=None)
+        await self._write(self._plan(status, is_open=True, owner=None))
 
     async def write_rest(self, status: str, due: datetime | None = None) -> None:
         """Write that it needs no owner until it is `due` or gets an intervention. Reopen it if one has just arrived."""
-        await self._write(status, is_open=False, owner=None, due=due)
+        await self._write(self._plan(status, is_open=False, owner=None, due=due))
         if await self._list_waiting():
             await self._index.reopen(self._record.tenant, self._record.debate)
 
-    async def write_closed(self) -> None:
-        """Write that it is closed, and mark the interventions that the log records. Who asked for others sees that it has ended."""
+    async def mark_interventions(self) -> None:
+        """Mark the interventions that the log records, before it is closed. Who asked for others sees then that it has ended."""
         recorded = self._journal.recorded
-        assert recorded.concluded is not None
         for entry in await self._list_waiting() if recorded.interventions else ():
             number = recorded.interventions.get(entry.intervened.request_id)
             if number is not None:
                 await self._inbox.mark_recorded(entry.key, number[0])
-        await self._write(final_status(recorded.concluded), is_open=False, owner=None)
+
+    async def write_closed(self) -> None:
+        """Write that it is closed."""
+        await self._write(self._plan_closed())
 
     async def release(self) -> None:
         """Release the debate, so that another replica can continue at once."""
@@ -105,13 +129,53 @@ class StatusWriter:
         else:
             await self._index.release(self._record, self._journal.epoch)
 
+    @contextmanager
+    def measure_end(self) -> Iterator[None]:
+        """Record metrics of the debate if it ends while the block runs. A later owner ends it again if the claim is lost."""
+        recorded, record, is_lost = self._journal.recorded, self._record, False
+        before, meter = (recorded.concluded, recorded.failure), recorded.meter
+        with metrics.count_running():
+            try:
+                yield
+            except ClaimLostError:
+                is_lost = True
+                raise
+            finally:
+                concluded, failure = recorded.concluded, recorded.failure
+                if not is_lost and (concluded, failure) != before and (concluded or failure):
+                    outcome = FAILED if concluded is None else final_status(concluded)
+                    metrics.record_debate_end(
+                        record.format,
+                        outcome.lower(),
+                        (self._clock.now() - record.accepted_at).total_seconds(),
+                        tenant=record.tenant,
+                        tokens=meter.tokens,
+                        cost_micros=meter.cost_micros,
+                    )
+
     async def _list_waiting(self) -> Sequence[InboxEntry]:
         return await self._inbox.list_waiting_for(self._record.key)
 
-    async def _write(
-        self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None
-    ) -> None:
-        await self._index.update_status(
+    async def _write(self, update: Update) -> None:
+        """Write a status, unless it was just written along with an append: then give notice of that."""
+        appended, self._appended = self._appended, None
+        if appended is not None and _says_the_same(appended, update):
+            self._index.announce(appended)
+        else:
+            await self._index.write(update)
+
+    def _plan_claim(self) -> Update:
+        return self._index.plan_claim(
+            self._record, self._owner, self._journal.epoch, self._now(), status=self.claimed_status
+        )
+
+    def _plan_closed(self) -> Update:
+        concluded = self._journal.recorded.concluded
+        assert concluded is not None
+        return self._plan(final_status(concluded), is_open=False, owner=None)
+
+    def _plan(self, status: str, *, is_open: bool, owner: str | None, due: datetime | None = None) -> Update:
+        return self._index.plan_status(
             self._record,
             self._journal.epoch,
             status=status,
@@ -129,6 +193,11 @@ class StatusWriter:
 
     def _now(self) -> str:
         return time_text(self._clock.now())
+
+
+def _says_the_same(one: Update, other: Update) -> bool:
+    """Return whether two updates write the same status, of the same owner."""
+    return all(one.changes.get(name) == other.changes[name] for name in ("status", "open", "owner"))
 
 
 def final_status(concluded: Concluded) -> str:

@@ -33,9 +33,11 @@ from parley.storage.ports import (
     Documents,
     HasAll,
     Index,
+    Insert,
     OneOf,
     Order,
     StoreDamagedError,
+    Update,
     Where,
 )
 from parley.storage.scan import scan
@@ -102,6 +104,10 @@ class DebateIndex:
     async def insert(self, record: DebateRecord) -> None:
         """Add a record. Raise DuplicateError if the request id was already used."""
         await self._documents.insert(DEBATES, record.key, asdict(record))
+
+    def plan_insert(self, record: DebateRecord) -> Insert:
+        """Return what adds a record as `insert` does, for a claim to take along."""
+        return Insert(DEBATES, record.key, asdict(record))
 
     async def get(self, tenant: str, debate: str) -> DebateRecord | None:
         """Return a debate's record."""
@@ -245,10 +251,10 @@ class DebateIndex:
         where: Where = {"tenant": tenant, "subject": debate}
         return await self._find(where, Order("created", descending=True), limit=limit)
 
-    async def record_claim(
+    def plan_claim(
         self, record: DebateRecord, owner: str, epoch: int, updated: str, *, status: str | None = None
-    ) -> bool:
-        """Write a claim that the log already records, and the status if it changes, unless the record has a later one."""
+    ) -> Update:
+        """Return the update that writes a claim which the log records, and the status if it changes, unless the record has a later one."""
         changes = {
             "epoch": epoch,
             "heartbeat": record.heartbeat + 1,
@@ -259,7 +265,7 @@ class DebateIndex:
             **self._owner_fields(owner, updated),
             **({} if status is None else {"status": status}),
         }
-        return await self._update(record, changes, {"epoch": Below(epoch)})
+        return Update(DEBATES, record.key, changes, {"epoch": Below(epoch)})
 
     async def record_first_event(self, record: DebateRecord) -> bool:
         """Write that the log contains the first event of a debate without a claim."""
@@ -282,9 +288,9 @@ class DebateIndex:
             "address": self.address,
             "cost_micros": cost_micros,
         }
-        return await self._write_owned(record, epoch, changes, alive if has_news else "")
+        return await self.write(_update_owned(record, epoch, changes, alive if has_news else ""))
 
-    async def update_status(
+    def plan_status(
         self,
         record: DebateRecord,
         epoch: int,
@@ -295,8 +301,8 @@ class DebateIndex:
         updated: str,
         cost_micros: int | None = None,
         due: str | None = None,
-    ) -> bool:
-        """Write the status under an epoch. Return False if the record has a later claim."""
+    ) -> Update:
+        """Return the update that writes the status under an epoch, unless the record has a later claim."""
         owned = self._owner_fields(owner, updated)
         changes = {
             "status": status,
@@ -306,17 +312,20 @@ class DebateIndex:
             "cost_micros": cost_micros,
             **owned,
         }
-        return await self._write_owned(record, epoch, changes, "" if status in _WITHOUT_NEWS else updated)
+        return _update_owned(record, epoch, changes, "" if status in _WITHOUT_NEWS else updated)
 
-    async def _write_owned(
-        self, record: DebateRecord, epoch: int, changes: Mapping[str, Any], news_at: str
-    ) -> bool:
-        """Write changes under an epoch, with the mark of news unless `news_at` is empty."""
-        marked = {**changes, "news": _news(news_at)} if news_at else dict(changes)
-        is_written = await self._update(record, marked, {"epoch": epoch})
-        if is_written and news_at:
-            self.notice(record.tenant, record.debate)
+    async def write(self, update: Update) -> bool:
+        """Write a planned update. Return False if the record has a later claim."""
+        is_written = await self._documents.update(DEBATES, update.key, update.changes, update.where)
+        if is_written:
+            self.announce(update)
         return is_written
+
+    def announce(self, update: Update) -> None:
+        """Give notice of a planned update that is written, if hooks may have to be told of it."""
+        if "news" in update.changes:
+            tenant, _, debate = update.key.partition("/")
+            self.notice(tenant, debate)
 
     async def release(self, record: DebateRecord, epoch: int) -> bool:
         """Release the debate, so that any replica may claim it at once."""
@@ -371,6 +380,12 @@ class DebateIndex:
 
     async def _update(self, record: DebateRecord, changes: dict[str, Any], where: Where) -> bool:
         return await self._documents.update(DEBATES, record.key, changes, where)
+
+
+def _update_owned(record: DebateRecord, epoch: int, changes: Mapping[str, Any], news_at: str) -> Update:
+    """Return an update under an epoch, with the mark of news unless `news_at` is empty."""
+    marked = {**changes, "news": _news(news_at)} if news_at else changes
+    return Update(DEBATES, record.key, marked, {"epoch": epoch})
 
 
 def _news(updated: str) -> str:

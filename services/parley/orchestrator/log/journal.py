@@ -30,7 +30,7 @@ from parley.orchestrator.log.replay import RecordedState
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
-from parley.storage.ports import AppendConflictError, Log, Record, StoreUnavailableError
+from parley.storage.ports import AppendConflictError, Insert, Log, Record, StoreUnavailableError, Update
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointExpired,
@@ -59,6 +59,9 @@ _MAX_CLAIMS = 5
 
 Publish = Callable[[Sequence[Envelope]], None]
 """Takes events that were just recorded."""
+
+PlanUpdate = Callable[[Sequence[Envelope]], Update | None]
+"""Returns the update of the debate's record in the index that follows from events, if any does. It is written along with them."""
 
 
 class ClaimLostError(Exception):
@@ -138,6 +141,7 @@ class Journal:
         sequence: That of the last event that is durable; 0 if there is none.
         epoch: The claim that appends are written under.
         claimed_at: Sequence of that claim; 0 before `claim` is called.
+        plan_update: Asked before each append.
     """
 
     def __init__(
@@ -155,6 +159,7 @@ class Journal:
         self.recorded = RecordedState.from_events(events)
         self.epoch = events[-1].epoch if events else 0
         self.claimed_at = 0
+        self.plan_update: PlanUpdate = lambda _events: None
         self._claimed_since: float | None = None
         self.sequence = events[-1].sequence if events else 0
         self._last = events[-1] if events else None
@@ -174,11 +179,21 @@ class Journal:
         """Whether another version may have started this debate, and may still be able to continue it."""
         return self.epoch > self.recorded.attempt_epoch and self.recorded.claims < _MAX_CLAIMS
 
-    async def claim(self, owner: str, *first: Event, code: str = "", then: Sequence[Event] = ()) -> None:
+    async def claim(
+        self,
+        owner: str,
+        *first: Event,
+        code: str = "",
+        then: Sequence[Event] = (),
+        insert: Insert | None = None,
+    ) -> None:
         """Append `first`, a claim under the next epoch, and `then` under that claim. `code` names what the owner runs.
+
+        `insert` is the record of a new debate, which is stored before them.
 
         Raises:
             ClaimLostError: another replica was faster.
+            DuplicateError: the record could not be inserted.
             StoreUnavailableError: it may be written or not; read the log again before another try.
         """
         sealed = self._seal(first)
@@ -188,7 +203,7 @@ class Journal:
         sealed += self._seal([claim], sealed)
         self.claimed_at = sealed[-1].sequence
         sealed += self._seal(then, sealed)
-        await self._append(sealed, patient=False)
+        await self._append(sealed, patient=False, insert=insert)
         self._apply(sealed)
         self._notify_written(sealed)
 
@@ -347,13 +362,16 @@ class Journal:
         now = self._clock.now()
         return now if before is None or now > before else before
 
-    async def _append(self, sealed: Sequence[Envelope], *, patient: bool) -> None:
+    async def _append(
+        self, sealed: Sequence[Envelope], *, patient: bool, insert: Insert | None = None
+    ) -> None:
         first = sealed[0].sequence
         record = Record(first, f"{self._id}-{first}", tuple(each.entry for each in sealed))
         name, began = log_name(self.tenant, self.debate), self._clock.monotonic()
+        update = self.plan_update(sealed)
         try:
             await retry(
-                lambda: self._log.append(name, record),
+                lambda: self._log.append(name, record, insert=insert, update=update),
                 on=StoreUnavailableError,
                 backoff=_BACKOFF,
                 clock=self._clock,

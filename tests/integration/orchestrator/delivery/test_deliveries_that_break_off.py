@@ -35,7 +35,8 @@ async def end_at(stage: HookStage, writes: Writes) -> None:
 
     async def own() -> None:
         updated = time_text(stage.clock.now())
-        await index.update_status(record, 1, status=COMPLETED, is_open=False, owner=None, updated=updated)
+        planned = index.plan_status(record, 1, status=COMPLETED, is_open=False, owner=None, updated=updated)
+        await index.write(planned)
 
     running = asyncio.create_task(replica.run())
     with suppress(StoppedError):

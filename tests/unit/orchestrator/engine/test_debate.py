@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -276,9 +277,9 @@ async def held_log(journal: Journal) -> AsyncIterator[asyncio.Event]:
     """Hold all appends of a journal until the event is set."""
     released, append = asyncio.Event(), journal._log.append
 
-    async def append_later(log: str, record: Record) -> None:
+    async def append_later(log: str, record: Record, **beside: Any) -> None:
         await released.wait()
-        await append(log, record)
+        await append(log, record, **beside)
 
     journal._log = SimpleNamespace(append=append_later)
     try:

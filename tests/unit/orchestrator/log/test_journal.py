@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,12 +46,12 @@ class ShakyLog:
         self.inner, self.before, self.after = log, before, after
         self.sent: list[Record] = []
 
-    async def append(self, log: str, record: Record) -> None:
+    async def append(self, log: str, record: Record, **beside: Any) -> None:
         self.sent.append(record)
         if self.before:
             self.before -= 1
             raise StoreUnavailableError("away")
-        await self.inner.append(log, record)
+        await self.inner.append(log, record, **beside)
         if self.after:
             self.after -= 1
             raise StoreUnavailableError("away")
