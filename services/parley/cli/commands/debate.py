@@ -306,7 +306,8 @@ class DebateCommand:
         if not follower.has_started:
             follower.skip_to(state.last_sequence)
             self._was_overdue = _is_overdue(state)
-            await self._report_models(link, state.spec)
+        # Also where our own system takes over: other models may answer there than in the one that has ended.
+        await self._report_models(link, state.spec)
         try:
             await parley.resume(debate_id)
         except ParleyError as error:
