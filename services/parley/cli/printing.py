@@ -37,7 +37,7 @@ _MIN_WIDTH: Final = 20
 def wrap_line(text: str, width: int) -> Sequence[str]:
     """Return one line in lines of a width, wrapped between words; 0: unchanged.
 
-    A command at its end stays whole, so that it can be copied.
+    A command at its end stays whole, so that it can be copied: it stands on a line of its own if it has no room behind the words.
     """
     indent = text[: len(text) - len(text.lstrip(" "))]
     line = f"{indent}{printable_line(text)}"
@@ -48,7 +48,10 @@ def wrap_line(text: str, width: int) -> Sequence[str]:
     lines = textwrap.wrap(
         words, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
     )
-    return [*lines[:-1], lines[-1] + command[0]] if command else lines
+    if command is None:
+        return lines
+    last = lines[-1] + command[0]
+    return [*lines[:-1], last] if len(last) <= width else [*lines, f"{indent} {command[0]}"]
 
 
 def _terminal_width() -> int:

@@ -20,8 +20,14 @@ WARNING = "warning: the context size of open/a is unknown: 32,768 tokens are ass
         (
             "Not answered; the debate waits. Go on with: parley debate --resume deb-1",
             30,
-            ["Not answered; the debate", "  waits. Go on with: parley debate --resume deb-1"],
+            ["Not answered; the debate", "  waits. Go on with:", "  parley debate --resume deb-1"],
         ),
+        (
+            "  Go on with: parley debate --resume deb-20261128-005903-cthpug2w",
+            50,
+            ["  Go on with:", "    parley debate --resume deb-20261128-005903-cthpug2w"],
+        ),
+        ("Saved debate deb-1; parley show deb-1", 40, ["Saved debate deb-1; parley show deb-1"]),
     ],
 )
 def test_a_line_is_wrapped_between_words_and_a_command_stays_whole(

@@ -146,7 +146,7 @@ def test_ctrl_c_leaves_the_debate_waiting_and_says_how_to_go_on(
     assert code == 130, shown
     assert orchestrator.interventions == [], "it is not paused: somebody else may answer"
     hint = f"parley answer {DEBATE_ID} TEXT --checkpoint {KEY} --server {orchestrator.address} (or continue)"
-    assert f"Not answered; the debate waits. Answer with: {hint}" in shown
+    assert f"Not answered; the debate waits. Answer with:\n  {hint}" in shown
 
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
@@ -177,7 +177,7 @@ def test_where_nobody_answers_in_time_the_command_ends_and_says_how_to_go_on(
     assert code == 130, shown
     assert "No answer is needed any more: the time to answer is over." in shown
     assert "no answer came in time" in shown
-    assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
+    assert f"Paused. Go on with:\n  parley debate --resume {DEBATE_ID}" in shown
     assert orchestrator.interventions == []
 
 

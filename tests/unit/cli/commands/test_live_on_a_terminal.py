@@ -256,7 +256,7 @@ def test_whoever_stops_it_gets_the_terminal_back(
         terminal.assert_sane()
         assert "Traceback" not in terminal.written
         if ended is not end_by_two:
-            assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in terminal.text
+            assert f"Paused. Go on with:\n  parley debate --resume {DEBATE_ID}" in terminal.text
             assert "╭" not in terminal.text
     held.go_on.set()
 

@@ -58,8 +58,8 @@ def test_a_person_guides_leaves_comes_back_elsewhere_ends_early_and_approves(
     key = direction_key(2)
     hint = f"parley continue {DEBATE_ID} --checkpoint {key} {' '.join(at)} (or guide, end)"
     resume = ["debate", "--resume", DEBATE_ID, *at]
-    assert f"Not answered; the debate waits. Answer with: {hint}" in shown
-    assert f"Or go on with: parley {' '.join(resume)}" in shown
+    assert f"Not answered; the debate waits. Answer with:\n  {hint}" in shown
+    assert f"Or go on with:\n  parley {' '.join(resume)}" in shown
     with debating(folder, *resume[1:], term=term) as terminal:
         terminal.wait_until_written(CHOICES)
         assert "Round 2 is complete" in terminal.written
@@ -170,7 +170,7 @@ def test_where_nobody_answers_in_time_it_pauses_and_the_command_ends(
         code, shown = terminal.end(), terminal.written
     assert code == 130, shown
     assert "no answer came in time" in shown
-    assert f"Paused. Go on with: parley debate --resume {DEBATE_ID}" in shown
+    assert f"Paused. Go on with:\n  parley debate --resume {DEBATE_ID}" in shown
 
 
 def test_who_comes_back_after_days_has_time_to_answer(
