@@ -8,7 +8,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TextIO, get_args
 
 from parley.cli.command_name import command_name
 from parley.runtime.printable import printable, printable_line
@@ -19,6 +19,21 @@ def print_line(text: str) -> None:
     sys.stdout.write(f"{_one_line(text)}\n")
 
 
+def print_field(line: str) -> None:
+    """Write a line of a name and its value to stdout; a terminal gets it wrapped between words, below the value.
+
+    A line with a command stays whole, so that the command can be copied.
+    """
+    line, width = _one_line(line), _terminal_width(sys.stdout)
+    is_whole = width <= _MIN_WIDTH or f" {command_name()} " in line
+    for each in [line] if is_whole else _wrap(line, width, " " * _FIELD_WIDTH):
+        sys.stdout.write(f"{each}\n")
+
+
+_FIELD_WIDTH: Final = 11
+"""Columns of the name in front of a value."""
+
+
 def print_text(text: str) -> None:
     """Write text to stdout, with its lines and spaces; no line end is added."""
     sys.stdout.write(printable(text))
@@ -26,7 +41,7 @@ def print_text(text: str) -> None:
 
 def say(text: str) -> None:
     """Write one line to stderr, with the spaces that it begins with; a terminal gets it wrapped between words."""
-    for line in wrap_line(text, _terminal_width()):
+    for line in wrap_line(text, _terminal_width(sys.stderr)):
         sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -45,19 +60,24 @@ def wrap_line(text: str, width: int) -> Sequence[str]:
         return [line]
     command = re.search(rf"(?<=[:;]) {re.escape(command_name())} .*", line)
     words = line[: command.start()] if command else line
-    lines = textwrap.wrap(
-        words, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
-    )
+    lines = _wrap(words, width, f"{indent}  ")
     if command is None:
         return lines
     last = lines[-1] + command[0]
     return [*lines[:-1], last] if len(last) <= width else [*lines, f"{indent} {command[0]}"]
 
 
-def _terminal_width() -> int:
-    """Return the columns of the terminal that stderr is; 0: it is none."""
+def _wrap(line: str, width: int, indent: str) -> list[str]:
+    """Return the line in lines of a width, wrapped between words; all but the first are indented."""
+    return textwrap.wrap(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _terminal_width(stream: TextIO) -> int:
+    """Return the columns of the terminal that the stream is; 0: it is none."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return 0
 

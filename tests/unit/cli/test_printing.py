@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.cli.printing import say, wrap_line
+from parley.cli.printing import print_field, say, wrap_line
 
 WARNING = "warning: the context size of open/a is unknown: 32,768 tokens are assumed"
 
@@ -39,3 +39,34 @@ def test_a_line_is_wrapped_between_words_and_a_command_stays_whole(
 def test_elsewhere_than_on_a_terminal_a_line_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     say(f"  {WARNING * 3}")
     assert capsys.readouterr().err == f"  {WARNING * 3}\n"
+
+
+JUDGE = "Judge      judge (all models are of one family: they make the same mistakes)"
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "lines"),
+    [
+        (
+            JUDGE,
+            45,
+            [
+                "Judge      judge (all models are of one",
+                "           family: they make the same",
+                "           mistakes)",
+            ],
+        ),
+        (JUDGE, 0, [JUDGE]),
+        ("Go on      parley debate --resume deb-1", 30, ["Go on      parley debate --resume deb-1"]),
+    ],
+)
+def test_on_a_terminal_a_value_is_wrapped_below_itself(
+    line: str,
+    columns: int,
+    lines: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("parley.cli.printing._terminal_width", lambda _: columns)
+    print_field(line)
+    assert capsys.readouterr().out.splitlines() == lines

@@ -14,7 +14,7 @@ from parley.cli.commands.connection import connect, connect_orchestrator, find_d
 from parley.cli.commands.pages import take_first
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.person import can_ask
-from parley.cli.printing import print_line, print_text, say
+from parley.cli.printing import print_field, print_line, print_text, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.debate_overview import feedback_text, overview_lines
 from parley.cli.terminal.event_lines import contribution_text, event_lines
@@ -58,7 +58,7 @@ async def show(server: str | None, debate_id: str, *, as_json: bool) -> None:
         waits = bool(checkpoint.key) and not link.alone
         hint = answer_hint(debate.id, checkpoint, server) if waits else ""
         for line in overview_lines(debate, hint, alone=link.alone, server=server):
-            print_line(line)
+            print_field(line)
         if debate.answer:
             print_markdown("\n" + debate.answer.rstrip("\n") + "\n")
 
