@@ -115,7 +115,8 @@ def _describe_problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
         near = find_nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
         text += f"; did you mean '{near}'?" if near else ""
     if error["type"] in _SHAPES and isinstance(error["input"], dict | list | str):
-        text = f"must be {_SHAPES[error['type']]}, not {_SHAPE_OF[type(error['input'])]}"
+        example = ", such as `role: architect`" if _is_name_of_agent(error) else ""
+        text = f"must be {_SHAPES[error['type']]}{example}, not {_SHAPE_OF[type(error['input'])]}"
     for theirs, ours in (
         ("Input should ", "must "),
         ("String should ", "must "),
@@ -124,6 +125,11 @@ def _describe_problem(error: ErrorDetails, walk: "_Walk") -> tuple[int, str]:
     ):
         text = text.replace(theirs, ours)
     return walk.line(error["loc"]), f"{walk.spell_path(error['loc'])}: {text}"
+
+
+def _is_name_of_agent(error: ErrorDetails) -> bool:
+    """Return whether a name stands where an agent is described."""
+    return len(error["loc"]) == 2 and error["loc"][0] == _AGENTS and isinstance(error["input"], str)
 
 
 class _Walk:

@@ -89,13 +89,29 @@ def _json_mistake(error: json.JSONDecodeError) -> str:
     return f"{place}: {_EXPECTED.get(error.msg, error.msg)}"
 
 
+_YAML_MISTAKES: Final = (
+    ("'\\t'", "a tab stands here; indent with spaces"),
+    ("found '<scalar>'", "text stands behind a closing quote"),
+    ("expected <block end>", "this line does not fit those before it; check how far each is indented"),
+    (
+        "mapping values are not allowed here",
+        "a second `:` stands in this line, or it is indented too far; text with `: ` needs quotes",
+    ),
+    ("cannot start any token", "text that begins with such a character needs quotes"),
+)
+"""What the parser says, and what it means to people."""
+
+
 def _yaml_mistake(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
     """Return what is wrong in YAML, and where."""
     mark = error.problem_mark or error.context_mark
     if error.context == "while scanning a quoted scalar" and error.context_mark is not None:
         return "the text that begins here has no closing quote", error.context_mark
-    if error.problem and "'\\t'" in error.problem:
-        return "a tab stands here; indent with spaces", mark
+    if error.context == "while scanning a simple key" and error.context_mark is not None:
+        return "a key without `:` stands here", error.context_mark
+    for said, what in _YAML_MISTAKES:
+        if said in (error.problem or ""):
+            return what, mark
     return " ".join((error.problem or error.context or "cannot be parsed").split()), mark
 
 

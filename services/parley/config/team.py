@@ -42,7 +42,12 @@ class Team:
                 self._findings.add_problem(f"{path}.id", f"{identity} is the id of another agent too")
             agents.append(self._build_agent(entry, identity, path))
         if not agents:
-            self._findings.add_problem("agents", "no agent is left; enable one")
+            what = (
+                "no agent is left; enable one"
+                if self._file.agents
+                else "there is none; name one, or leave `agents` out"
+            )
+            self._findings.add_problem("agents", what)
         return tuple(agents)
 
     def build_judge(self) -> Agent:

@@ -116,7 +116,7 @@ def test_a_file_that_says_more_than_evaluators_is_read_as_one_of_debates(section
         ({"agents": [{"provider": "openai"}]}, "eval.json:4: agents[0].provider: needs a model too"),
         ({"agents": [{"id": "a"}], "evaluator": 1}, "eval.json:7: evaluator: unknown key; did you mean "),
         ('{"agents": [{"id": "a",}]}', "eval.json:1: is not JSON: "),
-        ({"agents": []}, "eval.json:2: agents: no agent is left; enable one"),
+        ({"agents": []}, "eval.json:2: agents: there is none; name one, or leave `agents` out"),
         ({"agents": "all"}, "eval.json:2: agents: must be a list"),
     ],
 )

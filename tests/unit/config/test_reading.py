@@ -169,7 +169,29 @@ def test_the_judge_and_routes_may_be_called_stronger() -> None:
             "debate.yaml:3: debate.includeFullHistory: is here twice, once as include_full_history",
         ),
         ("agents:\n- role: a\n  enabled: false\n", "debate.yaml:1: agents: no agent is left; enable one"),
-        ("agents: []\n", "debate.yaml:1: agents: no agent is left; enable one"),
+        ("agents: []\n", "debate.yaml:1: agents: there is none; name one, or leave `agents` out"),
+        (
+            "agents: [architect]\n",
+            "debate.yaml:1: agents[0]: must be a mapping, such as `role: architect`, not text",
+        ),
+        (
+            "agents:\n  - role: a\n   id: b\n",
+            "debate.yaml:3: is not YAML: this line does not fit those before it; check how far each is indented",
+        ),
+        (
+            "debate:\n  rounds: 1\n   domain: x\n",
+            "debate.yaml:3: is not YAML: a second `:` stands in this line, or it is indented too far; text with `: ` needs quotes",
+        ),
+        ("agents:\n- role: a\nid b\n", "debate.yaml:3: is not YAML: a key without `:` stands here"),
+        (
+            "judge:\n  role: @a\n",
+            "debate.yaml:2: is not YAML: text that begins with such a character needs quotes",
+        ),
+        ("judge:\n  role: 'it's'\n", "debate.yaml:2: is not YAML: text stands behind a closing quote"),
+        (
+            "debate:\n    rounds: 1\n  domain: x\n",
+            "debate.yaml:3: is not YAML: this line does not fit those before it; check how far each is indented",
+        ),
         (
             "agents:\n- role: a\n- role: a\n",
             "debate.yaml:3: agents[1].id: a is the id of another agent too",
