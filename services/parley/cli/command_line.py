@@ -84,7 +84,10 @@ def _describe_usage(error: click.UsageError) -> str:
         name = _long_name(error.param) if isinstance(error.param, click.Option) else ""
         return f"{name}: {error.message}" if name else error.message
     message = error.format_message().rstrip(".")
-    return f"{message[0].lower()}{message[1:]}" if message else "invalid arguments"
+    if not message:
+        return "invalid arguments"
+    hint = "; put quotes around a text of several words" if "extra argument" in message else ""
+    return f"{message[0].lower()}{message[1:]}{hint}"
 
 
 def _long_name(option: click.Option) -> str:

@@ -24,7 +24,11 @@ from tests.unit.cli.commands.scripts import ROLES
         (["debate", "--config-file", "a", "x"], 2, "no such option: --config-file"),
         (["frobnicate"], 2, "no such command: frobnicate"),
         (["lst"], 2, "no such command: lst; did you mean list?"),
-        (["debate", "a", "b"], 2, "got unexpected extra argument (b)"),
+        (
+            ["debate", "a", "b"],
+            2,
+            "got unexpected extra argument (b); put quotes around a text of several words",
+        ),
         (["debate"], 2, "give a question, or a file with --problem-description FILE"),
         (
             ["debate", " \n "],
