@@ -7,6 +7,7 @@ import pytest
 
 from parley.cli.commands.console import open_console
 from parley.cli.errors import CommandError
+from parley.client import DebateSpec, ParleyClient
 from parley.local import LocalOptions, Ports, local_system
 from tests.support.ports import free_ports
 
@@ -27,6 +28,16 @@ async def test_it_is_found_at_any_port(capsys: pytest.CaptureFixture[str]) -> No
         said = capsys.readouterr()
         assert re.fullmatch(LINK.format(system.edge_address), said.out)
         assert said.err == ""
+
+
+async def test_the_beginning_of_an_id_leads_to_the_whole_one(capsys: pytest.CaptureFixture[str]) -> None:
+    async with local_system(LocalOptions(ports=Ports(edge=0))) as system:
+        async with ParleyClient(system.orchestrator_address) as parley:
+            debate_id = await parley.create_debate(DebateSpec(question="One service or several?"))
+        await open_console(None, None, debate_id[:12], only_print=True)
+        assert f"/login?next=/debates/{debate_id}#ticket=" in capsys.readouterr().out
+        with pytest.raises(CommandError, match="no debate's id begins with deb-2001"):
+            await open_console(None, None, "deb-2001", only_print=True)
 
 
 async def test_an_edge_alone_is_signed_in_to_by_the_token_of_the_orchestrator_at_the_next_port(

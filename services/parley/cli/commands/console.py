@@ -11,8 +11,10 @@ from urllib.parse import SplitResult, quote, urlsplit
 from urllib.request import Request, urlopen
 
 from parley.cli.command_name import command_name
+from parley.cli.commands.connection import find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, say
+from parley.client import ParleyClient
 from parley.client.access import channel_settings
 from parley.runtime.identity.identity import DEFAULT_TENANT
 from parley.runtime.loopback import is_loopback, join_address, loopback_port
@@ -30,10 +32,14 @@ async def open_console(
     """Print a link that signs in once, and open it unless `only_print`.
 
     Without `edge` and `server`, it is for the system that runs on our data folder, or else for that of `parley up`'s own ports.
-    Raise CommandError if the edge gives no link, or that system has no edge.
+    Raise CommandError if the edge gives no link, that system has no edge, or not exactly one debate's id begins with `debate_id`.
     """
     at, behind = await asyncio.to_thread(_choose_console, edge, server)
-    link = await create_login_link(at, behind, f"/debates/{quote(debate_id)}" if debate_id else "/")
+    page = "/"
+    if debate_id:
+        async with ParleyClient(behind, patience=_SECONDS) as parley:
+            page = f"/debates/{quote(await find_debate_id(parley, debate_id))}"
+    link = await create_login_link(at, behind, page)
     print_line(link)
     if only_print:
         return
