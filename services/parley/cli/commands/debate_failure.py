@@ -82,15 +82,15 @@ def _is_provider_failure(state: Debate, failure: DebateFailure) -> bool:
 
 _SPEAKS_HTTP: Final = re.compile(r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|wrong version number")
 _SPEAKS_HTTPS: Final = re.compile(r"not proper HTTP|plain HTTP request was sent|HTTP request to an HTTPS")
+_UNKNOWN_HOST: Final = re.compile(
+    r"Name or service not known|nodename nor servname|No address associated|name resolution"
+)
 _CAUSES: Final = (
     (
         re.compile(r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"),
         "its certificate is not trusted here; SSL_CERT_FILE names the authorities that are",
     ),
-    (
-        re.compile(r"Name or service not known|nodename nor servname|No address associated|name resolution"),
-        "there is no such host",
-    ),
+    (_UNKNOWN_HOST, "there is no such host"),
     (
         re.compile(r"cannot connect to .*connection refused"),
         "nothing listens there; is the server running, and the port its own?",
@@ -126,6 +126,8 @@ def explain_provider_failure(providers: Sequence[Provider], message: str) -> str
             shown = _SECRET.sub("", url)
             cause = _likely_cause(shown, message, has_model=named["model"] is not None)
             return f"; asked {shown}{f': {cause}' if cause else ''}"
+        if named and _UNKNOWN_HOST.search(message):
+            return "; is this machine connected to the internet? If only a proxy is, HTTPS_PROXY names it"
     return ""
 
 

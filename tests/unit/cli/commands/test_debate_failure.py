@@ -89,3 +89,13 @@ def test_no_key_in_an_address_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_an_address_of_ones_own_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     assert explain_provider_failure((OPENAI,), "openai/m: 404 Not Found") == ""
+
+
+def test_an_offline_machine_is_the_likely_cause_if_a_makers_own_host_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    message = "openai/m: cannot connect to api.openai.com:443: Name or service not known"
+    assert explain_provider_failure((OPENAI,), message).startswith(
+        "; is this machine connected to the internet?"
+    )
