@@ -99,7 +99,8 @@ def _tools(agent: Agent) -> str:
     return f"{named}; at most {agent.tool_call_limit}" if agent.tools and agent.tool_call_limit else named
 
 
-_QUESTION_WIDTH: Final = 200
+_QUESTION_WIDTH: Final = 199
+"""One less than a summary has of a question, so that one that goes on ends in `…`."""
 
 
 def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bool) -> list[tuple[str, ...]]:

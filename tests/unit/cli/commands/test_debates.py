@@ -7,6 +7,8 @@ from typing import Any, Literal
 import pytest
 
 from parley.cli.__main__ import run
+from parley.cli.terminal.tables import debate_rows
+from parley.client import DebateSummary
 from parley.v1.orchestrator_pb2 import ListDebatesResponse
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID
@@ -89,6 +91,13 @@ def test_where_no_debate_is_kept_yet_the_list_says_so_below_its_heading(
         assert run(["list", "--json", "--server", orchestrator.address]) == 0
         said = capsys.readouterr()
         assert (json.loads(said.out), said.err) == ([], "")
+
+
+def test_a_question_that_goes_on_behind_its_summary_ends_in_dots() -> None:
+    long, short = (DebateSummary(id="deb-1", question="a" * length) for length in (200, 199))
+    _, cut, whole = debate_rows([long, short], interrupted=False, narrow=False)
+    assert cut[-1] == f"{'a' * 198}…"
+    assert whole[-1] == "a" * 199
 
 
 def test_past_debates_are_shown_unless_the_command_line_says_otherwise(
