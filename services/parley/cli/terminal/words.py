@@ -111,7 +111,9 @@ def estimate_text(estimate: DebateEstimate) -> str:
         hint = f"; cost unknown: no price for {unpriced}; set input_price and output_price of a route in parley.yaml"
         return f"{calls}{hint if unpriced else ''}"
     low, high = (f"${micros / 1e6:,.2f}" for micros in (estimate.min_cost_micros, estimate.max_cost_micros))
-    if high == "$0.00":
+    if not estimate.max_cost_micros:
+        cost = "$0"
+    elif high == "$0.00":
         cost = "less than $0.01"
     elif low == "$0.00":
         cost = f"at most about {high}"

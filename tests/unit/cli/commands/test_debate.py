@@ -107,6 +107,12 @@ def test_the_answer_alone_is_on_stdout(
         ),
         (
             DebateEstimate(
+                min_calls=5, max_calls=5, min_cost_micros=0, max_cost_micros=0, priced_routes=["local/m"]
+            ),
+            "Expected: 5 calls; $0 by the prices of local/m",
+        ),
+        (
+            DebateEstimate(
                 min_calls=5, max_calls=5, min_cost_micros=20_100, max_cost_micros=22_000, priced_routes=["m"]
             ),
             "Expected: 5 calls; about $0.02 by the prices of m",
@@ -118,7 +124,15 @@ def test_the_answer_alone_is_on_stdout(
             "Expected: 5 calls; at most about $0.01 by the prices of m",
         ),
     ],
-    ids=["nothing known", "no price", "a price", "next to nothing", "one amount", "next to nothing at least"],
+    ids=[
+        "nothing known",
+        "no price",
+        "a price",
+        "next to nothing",
+        "nothing",
+        "one amount",
+        "next to nothing at least",
+    ],
 )
 def test_what_a_debate_is_expected_to_take_is_said_before_its_first_call(
     orchestrator: ScriptedOrchestrator,
