@@ -63,6 +63,7 @@ demo: $(VENV)/.run ## Play an example debate: no key, no model, ten seconds
 run: $(VENV)/.run ## Run one debate and print the answer (Q="your question", LOCAL_MODEL=qwen2.5-0.5b)
 	@if [ -n "$$LOCAL_MODEL" ]; then export PARLEY_LOCAL_MODEL="$$LOCAL_MODEL"; \
 		$(BIN)/python -P -m parley.gateway.local_model.fetch "$$LOCAL_MODEL" >/dev/null || exit 1; fi; \
+		printf 'Question: %s\n' "$$QUESTION" >&2; \
 		exec $(BIN)/parley debate "$$QUESTION" --agents architect,performance,simplicity --rounds 1
 
 .PHONY: up
