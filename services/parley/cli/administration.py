@@ -6,11 +6,13 @@ from typing import Any, Final
 
 import click
 
+from parley.cli.command_group import CommandGroup
 from parley.cli.execute import execute
 from parley.cli.input.parameters import (
     Address,
     Count,
     DebateId,
+    Time,
     debate_argument,
     json_option,
     server_option,
@@ -109,7 +111,7 @@ def open_(debate_id: str | None, edge: str | None, server: str | None, only_prin
 _store_option = server_option_with("the store of PARLEY_STORE")
 
 
-@click.group("keys")
+@click.group("keys", cls=CommandGroup)
 def api_keys() -> None:
     """Create, list and revoke API keys, in the store of PARLEY_STORE or at a server."""
 
@@ -188,13 +190,10 @@ def revoke_key(key_id: str, server: str | None) -> None:
     execute(keys.revoke_key(server, key_id))
 
 
-_time = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
-
-
 @click.command("audit")
 @click.option("--limit", type=Count(10_000), default=50, show_default=True, help="Entries at most.")
-@click.option("--since", metavar="TIME", type=_time, help="Only entries from this time on (UTC).")
-@click.option("--before", metavar="TIME", type=_time, help="Only entries before this time (UTC).")
+@click.option("--since", metavar="TIME", type=Time(), help="Only entries from this time on (UTC).")
+@click.option("--before", metavar="TIME", type=Time(), help="Only entries before this time (UTC).")
 @click.option("--subject", default="", metavar="NAME", help="Only what this caller did.")
 @click.option("--debate", "debate_id", default="", metavar="ID", help="Only what was done with this debate.")
 @click.option(

@@ -8,10 +8,12 @@ import click
 
 from parley.cli.administration import STORAGE_COMMANDS, SYSTEM_COMMANDS
 from parley.cli.agents import AGENT_COMMANDS
+from parley.cli.command_group import CommandGroup
 from parley.cli.command_name import COMPLETION_VARIABLE
 from parley.cli.execute import execute
 from parley.cli.hooks import hooks
 from parley.cli.input.parameters import (
+    HOOK_ID,
     Address,
     Count,
     DebateId,
@@ -34,7 +36,7 @@ _LISTED = 50
 """Debates in a list at most, by default."""
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """All commands; the help lists those apart that steer a debate, and those that keep and remove debates."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -43,18 +45,12 @@ class _Commands(click.Group):
             [str(each.name) for each in part] for part in (STEERING_COMMANDS, STORAGE_COMMANDS)
         )
         others = [name for name in self.list_commands(ctx) if name not in {*steering, *keeping}]
-        width = max(map(len, self.commands))
         for title, names in (
             ("Commands", others),
             ("Commands that steer a debate", steering),
             ("Commands that keep and remove debates", keeping),
         ):
-            with formatter.section(title):
-                rows = [
-                    (name.ljust(width), self.commands[name].get_short_help_str(formatter.width))
-                    for name in names
-                ]
-                formatter.write_dl(rows)
+            self.write_commands(formatter, title, names)
 
 
 @click.group(
@@ -186,6 +182,7 @@ def parley() -> None:
     "--hook",
     "hooks",
     metavar="ID",
+    type=HOOK_ID,
     multiple=True,
     help="A hook that is told of this debate (parley hooks list); may be given several times.",
 )

@@ -2,15 +2,16 @@
 
 import click
 
+from parley.cli.command_group import CommandGroup
 from parley.cli.execute import execute
-from parley.cli.input.parameters import Count, json_option, server_option
+from parley.cli.input.parameters import DELIVERY_ID, HOOK_ID, Count, json_option, server_option
 
 _EVENTS = ("concluded", "failed", "waiting", "budget-reached", "decision-reversed")
 _STATES = ("pending", "delivered", "dead")
-_hook_argument = click.argument("hook_id", metavar="ID")
+_hook_argument = click.argument("hook_id", metavar="ID", type=HOOK_ID)
 
 
-@click.group("hooks")
+@click.group("hooks", cls=CommandGroup)
 def hooks() -> None:
     """Send what happens in debates to other systems."""
 
@@ -103,20 +104,20 @@ def test(hook_id: str, server: str | None) -> None:
 
 
 @hooks.command("deliveries")
-@click.option("--hook", "hook_id", metavar="ID", default="", help="Only those of one hook.")
+@click.option("--hook", "hook_id", metavar="ID", type=HOOK_ID, help="Only those of one hook.")
 @click.option("--state", type=click.Choice(_STATES), help="Only those in one state; dead are dead letters.")
 @click.option("--limit", type=Count(1000), default=20, show_default=True, help="Deliveries at most.")
 @json_option
 @server_option
-def deliveries(hook_id: str, state: str | None, limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
+def deliveries(hook_id: str | None, state: str | None, limit: int, as_json: bool, server: str | None) -> None:  # noqa: FBT001
     """List what was sent, is to be sent, and could not be sent, newest first."""
     from parley.cli.commands.hooks import list_deliveries
 
-    execute(list_deliveries(server, hook_id, state, limit, as_json=as_json))
+    execute(list_deliveries(server, hook_id or "", state, limit, as_json=as_json))
 
 
 @hooks.command("resend")
-@click.argument("delivery_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("delivery_ids", metavar="ID...", type=DELIVERY_ID, nargs=-1, required=True)
 @server_option
 def resend(delivery_ids: tuple[str, ...], server: str | None) -> None:
     """Send deliveries again, such as dead letters."""

@@ -2,13 +2,14 @@
 
 import click
 
+from parley.cli.command_group import CommandGroup
 from parley.cli.execute import execute
 from parley.cli.input.parameters import Count, debate_argument, json_option, server_option
 
 _MOMENT_KINDS = ("lone-dissenter-won", "unanimous-flip", "reversal")
 
 
-@click.group("memory")
+@click.group("memory", cls=CommandGroup)
 def memory() -> None:
     """Search what past debates decided, read it, and forget it."""
 

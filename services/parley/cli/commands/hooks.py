@@ -60,10 +60,11 @@ class HookOptions(Struct, frozen=True):
         return HookTarget(stdout=StdoutTarget())
 
     def locate_refusal(self, error: ParleyError) -> Exception:
-        """Return the refusal of the hook as an error that names the option which says where it sends to."""
+        """Return the refusal of the hook as an error that names the options."""
         [kind] = self.places
+        options = {"target": f"--{kind}", "one_time_links": "--links"}
         lines = [
-            f"{f'--{kind}' if each.field.startswith('target') else each.field}: {each.description}"
+            f"{options.get(each.field.partition('.')[0], each.field)}: {each.description}"
             for each in error.violations
         ]
         return CommandError(lines[0], INVALID_ARGUMENTS, tuple(lines[1:])) if lines else error

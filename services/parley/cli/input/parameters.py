@@ -69,6 +69,50 @@ class DebateId(click.ParamType[str]):
         return f"deb-{begun['rest']}"
 
 
+class RecordId(click.ParamType[str]):
+    """The id of a record of some kind."""
+
+    name = "id"
+
+    def __init__(self, pattern: str, kind: str, listing: str) -> None:
+        """Take what such an id looks like, the kind in a word, and the command that lists the records."""
+        self._pattern = re.compile(pattern)
+        self._kind = kind
+        self._listing = listing
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the id; raise a usage error for anything else."""
+        if not self._pattern.fullmatch(value):
+            self.fail(
+                f"{value!r} is not the id of a {self._kind}; {command_name()} {self._listing} shows them",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+HOOK_ID: Final = RecordId(r"hook-[0-9a-f]{12}", "hook", "hooks list")
+DELIVERY_ID: Final = RecordId(r"dlv-[0-9a-f]{32}", "delivery", "hooks deliveries")
+
+
+class Time(click.DateTime):
+    """A day, or a time of a day."""
+
+    def __init__(self) -> None:
+        super().__init__(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the time; raise a usage error for anything else."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(
+                f"must be a day such as 2026-11-28, or a time such as 2026-11-28T14:30:00, not {value!r}",
+                param,
+                ctx,
+            )
+
+
 class Pair(click.ParamType[tuple[str, str]]):
     """A name with a value: `NAME=VALUE`."""
 

@@ -29,6 +29,18 @@ from tests.unit.cli.commands.scripts import ROLES
             2,
             "got unexpected extra argument (b); put quotes around a text of several words",
         ),
+        (
+            ["audit", "--since", "yesterday"],
+            2,
+            "--since: must be a day such as 2026-11-28, or a time such as 2026-11-28T14:30:00, not 'yesterday'",
+        ),
+        (["hooks", "test", "ci"], 2, "'ci' is not the id of a hook; parley hooks list shows them"),
+        (
+            ["debate", "a", "--hook", "ci"],
+            2,
+            "--hook: 'ci' is not the id of a hook; parley hooks list shows them",
+        ),
+        (["hooks", "resend", "1"], 2, "'1' is not the id of a delivery; parley hooks deliveries shows them"),
         (["debate"], 2, "give a question, or a file with --problem-description FILE"),
         (
             ["debate", " \n "],
@@ -186,3 +198,9 @@ def test_a_shell_learns_to_complete(
     with pytest.raises(SystemExit):
         run([])
     assert "--rounds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("group", [[], ["hooks"], ["memory"], ["keys"]])
+def test_the_help_of_a_group_cuts_no_sentence(group: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*group, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("\nCommands:")[2]
