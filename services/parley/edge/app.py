@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 import parley.v1
@@ -100,6 +100,9 @@ async def answer_unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if request.url.path.startswith("/v1/"):
         return to_unknown_response(request.method, request.url.path, error)
+    if request.url.path.startswith(f"/{ORCHESTRATOR}/"):
+        message = f"there is no RPC {request.url.path}; docs/reference/orchestrator.md lists all"
+        return JSONResponse({"code": "unimplemented", "message": message}, error.status_code)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)
 
 

@@ -1,5 +1,6 @@
 """The contract's RPCs by the Connect protocol, with JSON or Protobuf, and by gRPC-web. No other module knows this library."""
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any as AnyValue
 from typing import Final
@@ -15,6 +16,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc import StatusCode
 from protobuf.wkt import Any  # the details of an error are of that library, also if messages are of Google's
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from parley.edge.calls import OrchestratorCalls
 from parley.edge.json_messages import Answer, JsonCodec, Request, read_request, write_answer
@@ -28,6 +32,8 @@ _CODES: Final[Mapping[StatusCode, Code]] = {
     for each in StatusCode
     if each is not StatusCode.OK
 }
+_TYPE: Final = re.compile(r"application/(json|proto|connect\+(json|proto)|grpc-web)", re.IGNORECASE)
+"""Media types of bodies, without their ends."""
 _Context = RequestContext[Message, Message]
 
 
@@ -72,6 +78,14 @@ class RpcApplication(ConnectASGIApplication[OrchestratorCalls]):
     def path(self) -> str:
         """The path that it answers."""
         return self._path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call; a body of another type is refused with the header to send, as `curl --data` needs it."""
+        if scope["method"] == "POST" and not _TYPE.match(Headers(scope=scope).get("content-type", "")):
+            text = "send the body as JSON, with the header Content-Type: application/json\n"
+            await PlainTextResponse(text, 415)(scope, receive, send)
+            return
+        await super().__call__(scope, receive, send)
 
 
 def _describe(method: MethodDescriptor) -> MethodInfo[Message, Message]:

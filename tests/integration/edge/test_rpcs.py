@@ -124,6 +124,19 @@ async def test_grpc_itself_is_sent_to_the_orchestrator(edge: Edge) -> None:
         assert "orchestrator" in await answer.text()
 
 
+async def test_a_body_that_is_not_said_to_be_json_is_refused_with_the_header_to_send(edge: Edge) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    async with edge.session.post(f"{edge.url}{SERVICE}/ListDebates", data=b"{}", headers=headers) as answer:
+        assert answer.status == 415
+        assert "Content-Type: application/json" in await answer.text()
+
+
+async def test_an_rpc_that_is_not_there_is_said_to_be_none(edge: Edge) -> None:
+    status, answer = await edge.post("ListDebate", {})
+    assert (status, answer["code"]) == (404, "unimplemented")
+    assert "no RPC /parley.v1.OrchestratorService/ListDebate;" in answer["message"]
+
+
 async def test_the_deadline_of_a_call_counts_at_the_orchestrator(edge: Edge) -> None:
     debate = await edge.run_debate()
     status, answer = await edge.post("GetDebate", {"debateId": debate}, Connect_Timeout_Ms="0")
