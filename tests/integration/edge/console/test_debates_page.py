@@ -1,5 +1,7 @@
 """The list of debates."""
 
+import re
+
 from playwright.async_api import Page, expect
 
 from tests.integration.edge.conftest import Edge
@@ -23,6 +25,20 @@ async def test_a_debate_shows_what_it_cost(page: Page, edge: Edge) -> None:
     await expect(page.get_by_role("row").filter(has_text="Is water wet?")).to_contain_text(
         f"${cost / 1e6:.4f}"
     )
+
+
+async def test_a_long_question_ends_in_dots(page: Page, edge: Edge) -> None:
+    spec = {"question": "Is water wet? " * 20, "panel": {"rounds": 1}}
+    status, _ = await edge.post("CreateDebate", {"spec": spec}, Idempotency_Key="long")
+    assert status == 200
+    await page.goto("/")
+    await expect(page.get_by_role("link", name="Is water wet?")).to_have_text(re.compile("wet.*…$"))
+
+
+async def test_what_costs_nothing_costs_no_fraction_of_a_cent(page: Page) -> None:
+    await page.goto("/")
+    script = "import('/console/text.js').then(({dollars}) => [dollars(0), dollars(21300)])"
+    assert await page.evaluate(script) == ["$0", "$0.0213"]
 
 
 async def test_a_new_debate_shows_without_a_reload(page: Page, edge: Edge) -> None:

@@ -30,7 +30,9 @@ async def test_the_answer_comes_first_then_how_sure_it_is_and_all_that_was_said(
     await page.goto(f"/debates/{debate}/result")
     await expect(page.get_by_role("region", name="The answer")).to_contain_text("The answer.")
     decided = page.get_by_role("region", name="What was decided")
-    await expect(decided).to_contain_text("Sure: 0 of 3 first drafts are for it; the judge says 80 of 100")
+    await expect(decided).to_contain_text(
+        "How sure: 0 of 3 first drafts are for it; the judge says 80 of 100"
+    )
     await expect(decided).to_contain_text("33 % of the first drafts")
     await expect(page.get_by_role("img", name="Issues: ")).to_be_visible()
     await page.get_by_text("Round 1 of 1").click()
@@ -46,7 +48,7 @@ async def test_a_link_to_a_contribution_opens_its_round_and_an_unknown_vote_is_n
     await page.goto(f"/debates/{debate}/result#step-round-1-refine-bo")
     await expect(page.get_by_role("article", name="Bo: refinement")).to_be_in_viewport()
     decided = page.get_by_role("region", name="What was decided")
-    await expect(decided).to_contain_text("Sure: who takes which position cannot be told")
+    await expect(decided).to_contain_text("How sure: who takes which position cannot be told")
     await expect(decided).to_contain_text(
         "How the first drafts vote cannot be told: who wrote the answer did not"
     )

@@ -89,6 +89,16 @@ export async function open({ main, signal, setTitle }) {
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
+/** Of a longer question a summary has the beginning. */
+const SUMMARY_CHARACTERS = 200;
+
+/** @param {any} debate */
+function toQuestion(debate) {
+  const question = debate.question ?? "";
+  const dots = [...question].length < SUMMARY_CHARACTERS ? "" : "…";
+  return printable(question) + dots || debate.id;
+}
+
 /** @param {any} debate */
 function toSearchText(debate) {
   const labels = Object.entries(debate.labels ?? {}).map(([name, value]) => `${name}=${value}`);
@@ -106,7 +116,7 @@ function toRow(debate) {
     h(
       "td",
       { class: "question" },
-      h("a", { href: `/debates/${encodeURIComponent(debate.id)}` }, h("bdi", {}, printable(debate.question ?? "") || debate.id)),
+      h("a", { href: `/debates/${encodeURIComponent(debate.id)}` }, h("bdi", {}, toQuestion(debate))),
       debate.imported ? h("span", { class: "label" }, "imported") : null,
       labels.map(([name, value]) => h("span", { class: "label" }, printable(`${name}=${value}`))),
     ),

@@ -114,7 +114,7 @@ function createDecision(effect, log) {
     "section",
     { "aria-label": "What was decided" },
     h("h2", {}, "What was decided, and how sure"),
-    h("p", {}, "Sure: ", printable(sure.filter(Boolean).join("; ") || "not known"), confidence.judgeWord ? `; the judge says ${printable(confidence.judgeWord)}` : ""),
+    h("p", {}, "How sure: ", printable(sure.filter(Boolean).join("; ") || "not known"), confidence.judgeWord ? `; the judge says ${printable(confidence.judgeWord)}` : ""),
     comparison ? h("p", {}, COMPARISONS[/** @type {keyof typeof COMPARISONS} */ (comparison)] ?? "") : null,
     effect.firstVoteUnknown ? h("p", {}, "How the first drafts vote cannot be told: ", printable(effect.firstVoteUnknown)) : null,
     effect.lastVoteUnknown ? h("p", {}, "Which positions the agents take in the end cannot be told: ", printable(effect.lastVoteUnknown)) : null,

@@ -44,11 +44,11 @@ export function duration(seconds) {
 }
 
 /**
- * Return an amount of money such as `$0.0213`.
+ * Return an amount of money such as `$0.0213`, or `$0`.
  * @param {number} micros millionths of a US dollar
  */
 export function dollars(micros) {
-  return `$${(micros / 1e6).toFixed(4)}`;
+  return micros ? `$${(micros / 1e6).toFixed(4)}` : "$0";
 }
 
 /** How sure a decision is, never as if it was certain: in the words of `probability_text`. @param {number} percent */
