@@ -9,7 +9,7 @@ from parley.cli.command_name import suggest
 from parley.cli.commands.confirmation import confirm
 from parley.cli.commands.connection import Connection, connect_orchestrator, find_debate_id
 from parley.cli.commands.pages import take_first
-from parley.cli.errors import GENERAL, CommandError
+from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.markdown import print_markdown
 from parley.cli.terminal.memories import (
@@ -44,7 +44,9 @@ T = TypeVar("T")
 
 
 async def search_memory(server: str | None, text: str, limit: int, domain: str, *, as_json: bool) -> None:
-    """Print past debates that are like the text, best first."""
+    """Print past debates that are like the text, best first. Raise CommandError for a blank one."""
+    if not text.strip():
+        raise CommandError("TEXT is blank; say what past debates should be about", INVALID_ARGUMENTS)
     async with connect_orchestrator(server, "memory") as (link, parley):
 
         async def search() -> list[PastDebate]:

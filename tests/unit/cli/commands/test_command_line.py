@@ -40,6 +40,7 @@ from tests.unit.cli.commands.scripts import ROLES
             2,
             "--hook: 'ci' is not the id of a hook; parley hooks list shows them",
         ),
+        (["memory", "search", " "], 2, "TEXT is blank; say what past debates should be about"),
         (["hooks", "resend", "1"], 2, "'1' is not the id of a delivery; parley hooks deliveries shows them"),
         (["debate"], 2, "give a question, or a file with --problem-description FILE"),
         (

@@ -45,6 +45,7 @@ def test_a_hook_has_one_place(places: list[str], capsys: pytest.CaptureFixture[s
     [
         (["--mail", "team@acme.example"], ["--mail: ", "PARLEY_MAIL_SERVER is not set"]),
         (["--webhook", "ftp://acme.example"], ["--webhook: ", "only http:// and https://"]),
+        (["--stdout", "--links"], ["--links: ", "PARLEY_LINK_SECRETS"]),
         (["--slack", "ftp://acme.example"], ["--slack: ", "only http:// and https://"]),
     ],
 )
