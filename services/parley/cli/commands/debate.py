@@ -24,7 +24,13 @@ from parley.cli.commands.interrupts import (
     PausedError,
     StillWaitingError,
 )
-from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, report_models, set_model
+from parley.cli.commands.models import (
+    GOES_ON_WITHOUT_A_KEY,
+    WITH_A_KEY,
+    answers_for_want_of_a_key,
+    report_models,
+    set_model,
+)
 from parley.cli.errors import INTERRUPTED, CommandError
 from parley.cli.input.agents import treat_unknown_names_as_roles
 from parley.cli.input.config_file import find_config
@@ -308,6 +314,8 @@ class DebateCommand:
             self._was_overdue = _is_overdue(state)
         # Also where our own system takes over: other models may answer there than in the one that has ended.
         await self._report_models(link, state.spec)
+        if self._wants_a_key and not state.demonstration:
+            say(GOES_ON_WITHOUT_A_KEY)
         try:
             await parley.resume(debate_id)
         except ParleyError as error:

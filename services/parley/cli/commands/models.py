@@ -20,6 +20,11 @@ WITH_A_KEY: Final = (
     "issues by severity, trade-offs, open questions, and how sure the answer is."
 )
 """What is said to whoever had a debate of the small model, since nothing else was set."""
+GOES_ON_WITHOUT_A_KEY: Final = (
+    "warning: other models began this debate, and its answer will not be called a demonstration. Ctrl-C pauses it: set what was set then, "
+    "such as OPENAI_API_KEY, and resume it."
+)
+"""What is said where the small model goes on with a debate that is no demonstration."""
 
 
 async def set_model(spec: DebateSpec, model: str, gateway: str | None) -> None:

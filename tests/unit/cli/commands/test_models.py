@@ -8,11 +8,16 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.cli.commands.connection import Connection
-from parley.cli.commands.models import WITH_A_KEY, answers_for_want_of_a_key, models_line
+from parley.cli.commands.models import (
+    GOES_ON_WITHOUT_A_KEY,
+    WITH_A_KEY,
+    answers_for_want_of_a_key,
+    models_line,
+)
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DebateSpec, Participant
 from parley.v1.gateway_pb2 import FoundServer, ListRoutesResponse, RouteStatus, UnlistedModel
-from tests.support.scripted_orchestrator import ScriptedOrchestrator
+from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
 
 SMALL = RouteStatus(name="local/smollm2", provider="local", model="smollm2", local=True, demonstration=True)
 OLLAMA = FoundServer(
@@ -105,6 +110,17 @@ def test_only_a_debate_of_the_small_model_of_this_machine_wants_a_key() -> None:
     )
 
 
+def test_a_debate_of_other_models_that_the_small_one_goes_on_with_is_a_warning_with_what_to_do(
+    orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.script = lambda debate: debate.fail("PROVIDER_AUTH", "no", "ada", "round 1 proposal")
+    assert run(["debate", "Which?", "--server", orchestrator.address]) == 3
+    connect_to_small_model(orchestrator, monkeypatch, own=True)
+    capsys.readouterr()
+    assert run(["debate", "--resume", DEBATE_ID]) == 0
+    assert GOES_ON_WITHOUT_A_KEY in capsys.readouterr().err.splitlines()
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_what_a_key_would_change_is_said_in_the_last_line_of_a_system_of_ones_own(
     own: bool,
@@ -112,6 +128,18 @@ def test_what_a_key_would_change_is_said_in_the_last_line_of_a_system_of_ones_ow
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    connect_to_small_model(orchestrator, monkeypatch, own=own)
+    assert run(["debate", "Which?"]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert (said[-1] == WITH_A_KEY) is own
+    assert (WITH_A_KEY in said) is own
+
+
+def connect_to_small_model(
+    orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch, *, own: bool
+) -> None:
+    """Let commands run on a system in which the small model answers for want of a key."""
+
     @asynccontextmanager
     async def connected(*_: object, **__: object) -> AsyncIterator[Connection]:
         yield Connection(orchestrator.address, gateway="127.0.0.1:1", own=own)
@@ -121,10 +149,6 @@ def test_what_a_key_would_change_is_said_in_the_last_line_of_a_system_of_ones_ow
 
     monkeypatch.setattr("parley.cli.commands.debate.connect", connected)
     monkeypatch.setattr("parley.cli.commands.debate.report_models", list_small)
-    assert run(["debate", "Which?"]) == 0
-    said = [line for line in capsys.readouterr().err.splitlines() if line]
-    assert (said[-1] == WITH_A_KEY) is own
-    assert (WITH_A_KEY in said) is own
 
 
 @pytest.mark.parametrize(
