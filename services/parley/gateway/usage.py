@@ -42,11 +42,15 @@ class PricedRoute(Protocol):
 
 
 class UsageMeter(Struct):
-    """What a call has used so far, route by route, and how long it waited in queues."""
+    """What a call has used so far, route by route, and how long it waited in queues.
+
+    `earlier` is what an earlier run used whose answer is gone, and which nobody has counted.
+    """
 
     by_route: dict[str, tuple[PricedRoute, RouteUsage]] = field(default_factory=dict)
     queued_seconds: float = 0.0
     reasks: int = 0
+    earlier: agent_pb2.Usage | None = None
 
     def of(self, route: PricedRoute) -> RouteUsage:
         """Return the account of one route."""
@@ -61,5 +65,11 @@ class UsageMeter(Struct):
             read += used.input_tokens
             written += used.output_tokens
             cost = route.cost_micros(used)
+            costs = None if costs is None or cost is None else costs + cost
+        if self.earlier is not None:
+            requests += self.earlier.requests
+            read += self.earlier.input_tokens
+            written += self.earlier.output_tokens
+            cost = self.earlier.cost_micros if self.earlier.HasField("cost_micros") else None
             costs = None if costs is None or cost is None else costs + cost
         return agent_pb2.Usage(requests=requests, input_tokens=read, output_tokens=written, cost_micros=costs)

@@ -504,7 +504,9 @@ class CancelCallResponse(_message.Message):
     run: _builtins.str
     """Names the run that `usage` is of, so that who asks twice counts it once. Empty: there was none."""
     answered: _builtins.bool
-    """Whether an answer came before the stop. It is kept, and comes with the same usage if the call is made again."""
+    """Whether an answer came before the stop. If the call is made again, its usage comes with that answer, or once that is gone is
+    part of what the call uses.
+    """
     @_builtins.property
     def usage(self) -> _agent_pb2.Usage:
         """What the call's last run used, if that run was stopped, has failed or was answered: the part of an answer that arrived is

@@ -213,10 +213,10 @@ class CallRegistry:
     async def _describe_stopped(self, key: str, *, was_running: bool) -> CancelCallResponse:
         """Return what the last run of a call has used, if it is over and that is known."""
         seen = await self._store.look(key)
-        if seen is not None and seen.state is CallState.ANSWERED:
-            return CancelCallResponse(
-                was_running=was_running, run=seen.run, usage=seen.answer().usage, answered=True
-            )
+        if seen is not None and seen.state in {CallState.ANSWERED, CallState.RELEASED}:
+            usage = seen.answer().usage if seen.state is CallState.ANSWERED else seen.owed
+            if usage is not None:
+                return CancelCallResponse(was_running=was_running, run=seen.run, usage=usage, answered=True)
         if seen is None or seen.state is not CallState.FAILED:
             return CancelCallResponse(was_running=was_running)
         _, usage = seen.failure()

@@ -136,6 +136,7 @@ class StoredRuns:
         while True:
             try:
                 if await self._claim(key, run, running.digest, seen):
+                    running.meter.earlier = None if seen is None else seen.owed
                     return None
             except StoreUnavailableError:
                 await asyncio.sleep(BACKOFF.first)
@@ -143,6 +144,7 @@ class StoredRuns:
                 seen := await retry_while_unavailable(lambda: self._store.look(key), _CLAIM_SECONDS)
             ) is not None:
                 if seen.run == run:  # a claim of unknown outcome went through
+                    running.meter.earlier = seen.owed
                     return None
                 answered = _read_outcome(seen, running.digest, waiting.run)
                 if answered is not None:

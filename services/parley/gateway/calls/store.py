@@ -35,6 +35,8 @@ def call_key(call_id: CallId) -> str:
 
 KEPT: Final = timedelta(days=1)
 """How long an answer can be had again, unless it is forgotten before."""
+_USAGE_KEPT: Final = timedelta(days=30)
+"""How long it is known what an answer used that nobody had in that time."""
 
 _CALLS: Final = Collection(
     "calls", (Index(("touched_ms",)),), private=("digest", "outcome"), key_days=KEPT.days + 1
@@ -63,7 +65,8 @@ class CallState(StrEnum):
 class StoredCall(Struct, frozen=True):
     """A call's document. `run` names one run of the whole call at one replica.
 
-    `wanted` is another one whenever another replica has said that it still waits for the answer.
+    `wanted` is another one whenever another replica has said that it still waits for the answer. `unread` is what answers used that
+    were swept before their caller forgot them.
     """
 
     digest: str
@@ -72,6 +75,12 @@ class StoredCall(Struct, frozen=True):
     state: CallState
     outcome: Mapping[str, Any]
     wanted: str = ""
+    unread: Usage | None = None
+
+    @property
+    def owed(self) -> Usage | None:
+        """What the next run has to count beside its own: what was used for an answer that is gone."""
+        return self.unread if self.state in {CallState.RUNNING, CallState.RELEASED} else None
 
     def answer(self) -> GenerateCompleted:
         """Return the answer, marked as stored."""
@@ -128,11 +137,17 @@ class CallStore:
             CallState(fields["state"]),
             fields["outcome"] or {},
             fields["wanted"],
+            ParseDict(unread, Usage(), ignore_unknown_fields=True)
+            if (unread := fields.get("unread"))
+            else None,
         )
 
     async def claim(self, key: str, run: str, digest: Digest, seen: StoredCall | None) -> bool:
         """Make the call this replica's, if it still is what was seen or is gone; whether it did."""
-        return await self._write(key, seen, self._describe(run, digest(), CallState.RUNNING, None))
+        fields = self._describe(run, digest(), CallState.RUNNING, None)
+        if seen is not None:
+            fields = {**fields, "unread": None if seen.owed is None else MessageToDict(seen.owed)}
+        return await self._write(key, seen, fields)
 
     async def claim_late(self, key: str, run: str, digest: Digest, seen: StoredCall | None) -> bool:
         """Claim a call as `claim` does, but write so only with what comes of it. For a replica that is alone with its store."""
@@ -216,17 +231,34 @@ class CallStore:
         return heartbeats if isinstance(heartbeats, int) else 0
 
     async def sweep(self) -> int:
-        """Forget what was last touched a day ago, but nothing if the clock was set just now; how many documents that was."""
+        """Forget what was last touched a day ago, but nothing if the clock was set just now; how many documents that was.
+
+        Of an answer that its caller may have had no time to record, such as one before a long pause, it stays known what it used.
+        """
         if not self._watch.is_steady():
             return 0
-        before = self._now() - int(KEPT.total_seconds() * 1000)
+        before = self._now() - _milliseconds(KEPT)
         swept = 0
         for collection in (_CALLS, _REPLICAS, _STOPS):
             old = {"touched_ms": Below(before)}
             while found := await self._documents.find(collection, old, limit=_SWEPT_AT_ONCE):
                 for each in found:
-                    swept += await self._documents.delete(collection, each.key, old)
+                    usage = _usage_of_answer(each.fields) if collection is _CALLS else None
+                    if usage is None:
+                        swept += await self._documents.delete(collection, each.key, old)
+                    else:
+                        swept += await self._documents.update(_CALLS, each.key, self._keep(usage), old)
         return swept
+
+    def _keep(self, usage: Fields) -> Fields:
+        """Return what is changed in a call of which only the usage is kept."""
+        return {
+            "digest": "",
+            "state": CallState.RELEASED.value,
+            "outcome": None,
+            "unread": usage,
+            "touched_ms": self._now() + _milliseconds(_USAGE_KEPT - KEPT),
+        }
 
     async def _may_be_stored(self, key: str) -> bool:
         """Return False if a call is surely not stored, as nearly every one: the stored ones are listed once, and later ones are all this replica's."""
@@ -267,6 +299,18 @@ class CallStore:
 
     def _now(self) -> int:
         return round(self._clock.now().timestamp() * 1000)
+
+
+def _milliseconds(time: timedelta) -> int:
+    return int(time.total_seconds() * 1000)
+
+
+def _usage_of_answer(fields: Mapping[str, Any]) -> Fields | None:
+    """Return what the answer of a call used; None if it has none, or cannot be read."""
+    if fields["state"] != CallState.ANSWERED.value:
+        return None
+    usage: Fields = (fields["outcome"] or {}).get("answer", {}).get("usage", {})
+    return usage or None
 
 
 def answer_fields(answer: GenerateCompleted) -> Fields:

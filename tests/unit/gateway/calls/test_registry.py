@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, StoredCall
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import BAD_REQUEST, Failure
@@ -314,6 +315,43 @@ async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
         assert await one.store.sweep() > 0
         assert not (await completed(one.ask(model))).stored
     assert model.asked == 2
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+async def test_what_an_answer_used_that_nobody_had_for_a_day_counts_if_the_call_is_made_again(
+    tmp_path: Path, is_alone: bool
+) -> None:
+    clock, model = ManualClock(), Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, clock=clock) as (one,):
+        one.calls = CallRegistry(one.store, LEASE, alone=is_alone)
+        for times in (1, 2):
+            assert (await completed(one.ask(model))).usage.requests == times
+            clock.advance(timedelta(days=2).total_seconds())
+            await one.store.sweep()
+            told = await one.calls.cancel(KEY)
+            assert (told.was_running, told.answered, told.usage.requests) == (False, True, times)
+        clock.advance(timedelta(days=31).total_seconds())
+        await one.store.sweep()
+        assert not (await one.calls.cancel(KEY)).HasField("usage")
+        assert (await completed(one.ask(model))).usage.requests == 1
+
+
+async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_that_made_the_call_again_is_killed(
+    tmp_path: Path,
+) -> None:
+    clock, model, again = ManualClock(), Model(), Model()
+    model.may_answer.set()
+    async with replicas(tmp_path, 2, clock=clock) as (dead, later):
+        await completed(dead.ask(model))
+        clock.advance(timedelta(days=2).total_seconds())
+        await dead.store.sweep()
+        lost = asyncio.create_task(completed(dead.ask(again)))
+        await until(lambda: again.asked == 1)
+        await dead.die()
+        later.calls = CallRegistry(later.store, LEASE, alone=True)
+        assert (await completed(later.ask(model))).usage.requests == 2
+        lost.cancel()
 
 
 async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_again(
