@@ -68,7 +68,9 @@ async def test_where_nothing_runs_on_the_folder_that_is_said_before_another_syst
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("parley.cli.commands.console._DEFAULT_SERVER", "127.0.0.1:2")
-    with pytest.raises(CommandError, match=r"127\.0\.0\.1:1 is no console .*--server"):
+    with pytest.raises(
+        CommandError, match=r"127\.0\.0\.1:1 is no console .* \(connection refused\); .*--server"
+    ):
         await open_console(None, None, None, only_print=True)
     assert (
         capsys.readouterr().err

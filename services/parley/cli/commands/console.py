@@ -124,14 +124,19 @@ def _ask_for_ticket(origin: str, headers: dict[str, str]) -> str:
         hint = _NAME_SERVER if error.code == HTTPStatus.UNAUTHORIZED else ""
         raise CommandError(f"{origin} gives no link: {_read_message(error)}{hint}", GENERAL) from None
     except (URLError, OSError, ValueError, LookupError) as error:
-        reason = error.reason if isinstance(error, URLError) else error
         raise CommandError(
-            f"{origin} is no console that answers ({reason}); start one with {command_name()} up, or name the orchestrator of another with --server",
+            f"{origin} is no console that answers ({_explain_unanswered(error)}); start one with {command_name()} up, or name the orchestrator of another with --server",
             GENERAL,
         ) from None
     if not _TICKET_PATH.fullmatch(path):  # it is opened in a browser: it must not lead anywhere else
         raise CommandError(f"{origin} gives no link that this version knows", GENERAL)
     return path
+
+
+def _explain_unanswered(error: Exception) -> str:
+    """Return why nothing that a console says has come, such as `connection refused`."""
+    reason = error.reason if isinstance(error, URLError) else error
+    return reason.strerror.lower() if isinstance(reason, OSError) and reason.strerror else str(reason)
 
 
 def _read_message(error: HTTPError) -> str:
