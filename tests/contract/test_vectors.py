@@ -203,6 +203,18 @@ async def test_an_embedded_store_keeps_what_it_was_given(tmp_path: Path) -> None
         assert await names(vectors, kept) == ["one"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the threads of a process are files on Linux")
+async def test_an_embedded_collection_takes_one_thread_to_search_it(tmp_path: Path) -> None:
+    def list_threads() -> set[Path]:
+        return set(Path("/proc/self/task").iterdir())
+
+    async with open_vectors(f"edge:{tmp_path}") as vectors:
+        await vectors.prepare(VectorCollection("first", 2))
+        before = list_threads()
+        await vectors.prepare(VectorCollection("second", 2))
+        assert len(list_threads() - before) == 1
+
+
 async def test_a_folder_that_another_one_uses_is_refused_by_name(tmp_path: Path) -> None:
     url = f"edge:{tmp_path / 'vectors'}"
     async with open_vectors(url):

@@ -294,7 +294,8 @@ class EdgeVectors:
 
 def _config(collection: VectorCollection) -> EdgeConfig:
     return EdgeConfig(
-        vectors=EdgeVectorParams(size=collection.size, distance=Distance.Cosine, quantization_config=_CODES)
+        vectors=EdgeVectorParams(size=collection.size, distance=Distance.Cosine, quantization_config=_CODES),
+        max_search_threads=1,  # more would find nothing to read in a part, and look for it for 2 ms a debate
     )
 
 
