@@ -1,10 +1,10 @@
 """Stores that stop whoever writes to them, before or after the nth write."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from parley.storage.ports import Collection, Documents, Vectors
+from parley.storage.ports import Collection, Document, Documents, Vectors
 
 __all__ = ["StoppedError", "StoppingDocuments", "StoppingVectors", "Writes"]
 
@@ -50,21 +50,24 @@ class StoppingDocuments:
     """Documents whose writes are counted, and stop."""
 
     def __init__(self, documents: Documents, writes: Writes) -> None:
-        self.prepare, self.get = documents.prepare, documents.get
-        self.find, self.count = documents.find, documents.count
-        self._documents, self._writes = documents, writes
+        self.prepare, self.get, self.count = documents.prepare, documents.get, documents.count
+        self.writes = writes
+        self._documents = documents
+
+    async def find(self, *args: Any, **kwargs: Any) -> Sequence[Document]:
+        return await self._documents.find(*args, **kwargs)
 
     async def insert(self, *args: Any, **kwargs: Any) -> None:
-        await self._writes.make(_name("insert", *args), self._documents.insert, *args, **kwargs)
+        await self.writes.make(_name("insert", *args), self._documents.insert, *args, **kwargs)
 
     async def put(self, *args: Any) -> None:
-        await self._writes.make(_name("put", *args), self._documents.put, *args)
+        await self.writes.make(_name("put", *args), self._documents.put, *args)
 
     async def update(self, *args: Any) -> bool:
-        return await self._writes.make(_name("update", *args), self._documents.update, *args)
+        return await self.writes.make(_name("update", *args), self._documents.update, *args)
 
     async def delete(self, *args: Any) -> bool:
-        return await self._writes.make(_name("delete", *args), self._documents.delete, *args)
+        return await self.writes.make(_name("delete", *args), self._documents.delete, *args)
 
 
 def _name(write: str, collection: Collection, *_: Any) -> str:

@@ -88,7 +88,9 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         traces = Traces(store.documents, clock)
         tiers = Tiers(store.documents, clock)
         patterns = Patterns(store.documents, meanings)
-        positions = Positions(store.documents, meanings, StandReader(convergence), clock)
+        positions = Positions(
+            store.documents, meanings, StandReader(convergence), clock, alone=store.exclusive
+        )
         moments = Moments(store.documents)
         outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
         stack.push_async_callback(outbox.close)
@@ -123,7 +125,7 @@ async def main() -> None:
     configure_logging(settings.log_level)
     stop_telemetry = configure_telemetry("parley-memory")
     try:
-        with lock_store(settings.require_store(), "memory"):
+        with lock_store(settings.require_store(), "memory", alone=True):
             async with (
                 watch_peers({"PARLEY_CONVERGENCE": settings.convergence}, settings.channels()),
                 build(settings) as service,

@@ -6,7 +6,8 @@ feedback on it, and is found when the ledger is read: so feedback counts once, a
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from msgspec import Struct
@@ -86,6 +87,15 @@ class Settlement(Struct, frozen=True):
         return value > 0 if is_own else value >= 0
 
 
+Judged = tuple[Stand, Stand, pb.FlipOutcome.ValueType]
+"""An earlier and a later stand of an agent, and how they stand to each other."""
+
+
+def find_flipped(judged: Iterable[Judged]) -> set[str]:
+    """Return the keys of the later stands of flips."""
+    return {later.key for _, later, outcome in judged if outcome == pb.FLIP_OUTCOME_FLIP}
+
+
 class Changes:
     """The changes of all tenants."""
 
@@ -93,20 +103,29 @@ class Changes:
         self._documents = documents
         self._approvals = Approvals(documents)
 
-    async def write(self, judged: Sequence[tuple[Stand, Stand, pb.FlipOutcome.ValueType]]) -> None:
-        """Write how stands stand to earlier ones: of each the earlier and the later one. What is gone meanwhile is left out."""
-        changes = [Change(later.key, earlier.key, outcome) for earlier, later, outcome in judged]
-        written = {change.key: _to_fields(*each) for change, each in zip(changes, judged, strict=True)}
-        await self._documents.put(CHANGES, written)
-        for key in sorted({each.later for each in changes if _is_flip(each)}):
-            await self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
+    def list_writes(
+        self, judged: Sequence[Judged], own: AbstractSet[str]
+    ) -> list[Coroutine[Any, Any, object]]:
+        """Return the writes of how stands stand to earlier ones. Whoever writes the stands with the keys `own` marks those that flipped."""
+        written = {_to_change(each).key: _to_fields(*each) for each in judged}
+        marked = sorted(find_flipped(judged) - own)
+        return [
+            self._documents.put(CHANGES, written),
+            *(
+                self._documents.update(POSITIONS, key, {"flipped": True}, {"flipped": False})
+                for key in marked
+            ),
+        ]
+
+    async def delete_gone(self, judged: Sequence[Judged]) -> None:
+        """Delete changes whose debates were forgotten, maybe before these were written."""
         # A stand of each debate is enough: whoever removes a debate deletes all of them before its changes.
         stands = {each.debate_key: each.key for pair in judged for each in pair[:2]}
         found = await find_by_keys(self._documents, POSITIONS, stands.values(), fields=("key",))
         there = {each.key for each in found}
-        for change, (earlier, later, _) in zip(changes, judged, strict=True):
-            if not {stands[earlier.debate_key], stands[later.debate_key]} <= there:
-                await self._delete(change.key)  # its debate was forgotten, maybe before this was written
+        for each in judged:
+            if not {stands[stand.debate_key] for stand in each[:2]} <= there:
+                await self._delete(_to_change(each).key)
 
     async def settle(self, change: str, decision: Stand, *, took_later: bool) -> None:
         """Write which side a decision took, that of the debate of the flip or a later one, unless the flip is gone."""
@@ -202,6 +221,11 @@ class Changes:
     async def _delete_settlements(self, key: str) -> None:
         for each in await self._documents.find(SETTLEMENTS, {"change": key}, limit=_MANY):
             await self._documents.delete(SETTLEMENTS, each.key)
+
+
+def _to_change(judged: Judged) -> Change:
+    earlier, later, outcome = judged
+    return Change(later.key, earlier.key, outcome)
 
 
 def _to_fields(earlier: Stand, later: Stand, outcome: int) -> Fields:

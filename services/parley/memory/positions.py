@@ -1,18 +1,22 @@
 """The position ledger: where each agent stood in the end of each debate, and when it changed sides.
 
-It is an effect of records. Each stand of a record is written, then compared with the agent's others, whichever was recorded first;
-then it is looked at which flips the debate's decision takes a side of. All of it is keyed by debates, so that the same record again changes nothing.
+It is an effect of records. Each stand of a record is compared with the agent's others, whichever was recorded first; then it is looked
+at which flips the debate's decision takes a side of. All of it is keyed by debates, so that the same record again changes nothing.
+
+One order matters: once its stands are durable, a debate looks for others. So of two that are recorded at once one sees the other. What
+is known before, without a read, is compared before, and written together with the stands.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final
 
-from parley.memory.changes import Changes
+from parley.memory.changes import Changes, Judged, find_flipped
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient, find_held
 from parley.memory.known_questions import KnownQuestions
 from parley.memory.known_stands import KnownStands
+from parley.memory.latest_stands import LatestStands
 from parley.memory.record_texts import list_question
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
@@ -37,9 +41,7 @@ from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
 _MAX_COMPARED: Final = 8
 """Of an agent's earlier stands that one is compared with: those on the same matter first, the latest of them."""
 _MAX_LOOKED_AT: Final = 200
-"""Of an agent's latest stands, a tenant's latest flips, and its later decisions."""
-_NEW: Final = {"flipped": False}
-"""What a new stand has beside its content."""
+"""Of a tenant's latest flips, and its later decisions."""
 _LATEST_FIRST: Final = (Order("place", descending=True),)
 
 
@@ -47,14 +49,22 @@ class Positions:
     """The position ledgers of all tenants; an effect of records."""
 
     def __init__(
-        self, documents: Documents, meanings: EmbeddingClient, reader: StandReader, clock: Clock
+        self,
+        documents: Documents,
+        meanings: EmbeddingClient,
+        reader: StandReader,
+        clock: Clock,
+        *,
+        alone: bool = False,
     ) -> None:
+        """`alone`: no other process writes to the store, so that what is known of it need not be read."""
         self._documents = documents
         self._meanings = meanings
         self._reader = reader
         self._changes = Changes(documents)
         self._questions = KnownQuestions(documents)
         self._stands = KnownStands(documents, clock)
+        self._latest = LatestStands(documents, alone=alone)
 
     async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
@@ -65,12 +75,17 @@ class Positions:
         self._questions.put(stands[0])
         if not find_held(stands[0].question):  # then it is recorded for the first time, as far as is known
             await self._remove_others(tenant, record, stands)
-        await write(self._documents.put(POSITIONS, {each.key: to_fields(each) for each in stands}, _NEW))
+        seen = set[str]()
+        judged = await self._compare([each for each in stands if self._latest.knows(each)], seen)
+        await write(*self._list_writes(stands, judged))
         for each in stands:
             self._stands.put(each)
-        await self._compare(stands)
-        for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
-            await self._settle(key, earlier, later, stands[0])
+            self._latest.add(each)
+        missed = await self._compare(stands, seen)
+        await write_together(*self._changes.list_writes(missed, set()))
+        judged += missed
+        await self._changes.delete_gone([each for each in judged if not all(map(self._latest.has, each[:2]))])
+        await self._settle_all(tenant, stands, judged)
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's stands, and what they are compared with or settled."""
@@ -78,6 +93,7 @@ class Positions:
         for each in await self._documents.find(POSITIONS, {"debate_key": debate_key}):
             await self._documents.delete(POSITIONS, each.key)
             self._stands.remove(each.key)  # last, since it may be read meanwhile
+        self._latest.clear()  # before: who compares a stand with these looks for it after it has written the change
         await self._changes.remove(debate_key)
 
     async def list_old(self, before: float, limit: int) -> list[tuple[str, str]]:
@@ -116,21 +132,32 @@ class Positions:
         ):
             await self.remove(tenant, record)
 
-    async def _compare(self, stands: Sequence[Stand]) -> None:
-        """Write how the stands of a debate stand to the same agents' stands of others."""
-        pairs = await self._find_pairs(stands)
-        judged = [(*pair, outcome) for pair, outcome in zip(pairs, await self._judge(pairs), strict=True)]
-        await self._changes.write(judged)
-        flips = [
-            {earlier.key, later.key} for earlier, later, outcome in judged if outcome == pb.FLIP_OUTCOME_FLIP
+    def _list_writes(
+        self, stands: Sequence[Stand], judged: Sequence[Judged]
+    ) -> list[Coroutine[Any, Any, object]]:
+        """Return the writes of a debate's stands and of how they, and others, stand to earlier ones."""
+        flipped = find_flipped(judged)
+        fields = {each.key: to_fields(each) for each in stands}
+        marked = {key: {**each, "flipped": True} for key, each in fields.items() if key in flipped}
+        others = {key: each for key, each in fields.items() if key not in flipped}
+        return [
+            self._documents.put(POSITIONS, marked),
+            self._documents.put(POSITIONS, others, {"flipped": False}),
+            *self._changes.list_writes(judged, fields.keys()),
         ]
-        for each in stands:
-            if any(each.key in flip for flip in flips):
-                await self._settle_by_later(each)
 
-    async def _find_pairs(self, stands: Sequence[Stand]) -> list[tuple[Stand, Stand]]:
+    async def _compare(self, stands: Sequence[Stand], seen: set[str]) -> list[Judged]:
+        """Return how the stands of a debate stand to the same agents' stands of others that are not among those `seen`, and add these to them."""
+        pairs = await self._find_pairs(stands, seen)
+        return [(*pair, outcome) for pair, outcome in zip(pairs, await self._judge(pairs), strict=True)]
+
+    async def _find_pairs(self, stands: Sequence[Stand], seen: set[str]) -> list[tuple[Stand, Stand]]:
         """Return stands with each that they are compared with, the earlier one first."""
-        found = await asyncio.gather(*map(self._find_latest, stands))
+        found = [
+            [each for each in latest if each.key not in seen]
+            for latest in await asyncio.gather(*map(self._latest.find, stands))
+        ]
+        seen |= {each.key for latest in found for each in latest}
         heads = await self._questions.load([each for latest in found for each in latest])
         chosen = [_choose(latest, heads, each) for each, latest in zip(stands, found, strict=True)]
         abouts = {each.key: str(each.fields["about"]) for keys in chosen for each in keys}
@@ -141,15 +168,6 @@ class Positions:
             for each in keys
             if each.key in others
         ]
-
-    async def _find_latest(self, stand: Stand) -> Sequence[Document]:
-        """Return what stands for what its agent's latest stands are about, the latest first."""
-        where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
-        # No two have one place; in the whole order of the index no document is read.
-        order = (*_LATEST_FIRST, Order("about", descending=True))
-        return await self._documents.find(
-            POSITIONS, where, order=order, limit=_MAX_LOOKED_AT, fields=("about",)
-        )
 
     async def _judge(self, pairs: Sequence[tuple[Stand, Stand]]) -> list[pb.FlipOutcome.ValueType]:
         """Return how each later stand stands to the earlier one. What no record says is read by one call."""
@@ -163,6 +181,15 @@ class Positions:
         return await in_thread_if_large(
             texts, lambda: [_outcome(*pair, kept=each) for pair, each in zip(pairs, kept, strict=True)]
         )
+
+    async def _settle_all(self, tenant: str, stands: Sequence[Stand], judged: Sequence[Judged]) -> None:
+        """Write which side a debate's decision took of flips, and later decisions of the flips that came with it."""
+        flips = [each[:2] for each in judged if each[2] == pb.FLIP_OUTCOME_FLIP]
+        for each in stands:
+            if any(each in flip for flip in flips):
+                await self._settle_by_later(each)
+        for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
+            await self._settle(key, earlier, later, stands[0])
 
     async def _settle_by_later(self, stand: Stand) -> None:
         """Write which side of new flips the decisions took that were recorded before them although they are later."""

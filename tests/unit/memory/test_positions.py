@@ -1,5 +1,6 @@
 """Who changed sides on a matter is in the ledger once, whichever debate is recorded first, and gone with what is forgotten."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, count, product
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from parley.memory import changes as changes_module
+from parley.memory import latest_stands
 from parley.memory import positions as positions_module
 from parley.memory.approvals import APPROVALS, Approvals
 from parley.memory.changes import CHANGES, SETTLEMENTS
+from parley.memory.embedding import hold_embeddings
 from parley.memory.positions import Positions
 from parley.memory.retention import DAY, Retention, end_effect
 from parley.memory.stand_reader import StandReader
@@ -92,18 +95,33 @@ def record(
     return RecordDebateRequest(debate=debate, stands=stands)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Kept:
+    """What is stored. Each record is that of another replica, or all are of one process that is alone."""
+
     documents: Documents
     meanings: WordMeanings
     sides: Sides
+    alone: bool
+    _process: tuple[Positions, StoppingDocuments] | None = None
 
     @property
     def positions(self) -> Positions:
-        return Positions(self.documents, self.meanings, self.sides, SystemClock())
+        return self._start()[0]
 
     def stopping(self, writes: Writes) -> Positions:
-        return Positions(StoppingDocuments(self.documents, writes), self.meanings, self.sides, SystemClock())
+        """A process that stops at a write; another one is started after it."""
+        positions, documents = self._start()
+        self._process, documents.writes = None, writes
+        return positions
+
+    def _start(self) -> tuple[Positions, StoppingDocuments]:
+        if self._process:
+            return self._process
+        documents = StoppingDocuments(self.documents, Writes())
+        positions = Positions(documents, self.meanings, self.sides, SystemClock(), alone=self.alone)
+        self._process = (positions, documents) if self.alone else None
+        return positions, documents
 
     async def record(self, *records: RecordDebateRequest) -> None:
         for each in records:
@@ -147,11 +165,11 @@ class Kept:
         ]
 
 
-@pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+@pytest.fixture(params=[False, True], ids=["replicas", "alone"])
+async def kept(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Kept]:
     async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
         await store.documents.prepare(POSITIONS, CHANGES, SETTLEMENTS, APPROVALS)
-        yield Kept(store.documents, WordMeanings(["fence", "choir", "gate"]), Sides())
+        yield Kept(store.documents, WordMeanings(["fence", "choir", "gate"]), Sides(), request.param)
 
 
 async def test_each_agent_of_a_debate_has_an_entry_with_its_stand_and_day(kept: Kept) -> None:
@@ -228,7 +246,49 @@ async def test_all_stands_of_a_debate_are_read_by_one_call_and_written_in_few_co
     commits = count_commits(monkeypatch)
     await kept.record(records[8])
     assert (kept.sides.calls - calls, len(kept.sides.read_pairs) - pairs) == (1, 3 * 8)
-    assert commits == [1, 1], "the stands, then their changes"
+    assert commits == ([2] if kept.alone else [1, 1]), "the stands, then their changes, or both together"
+
+
+async def test_a_process_that_is_alone_looks_for_no_stands_that_it_knows(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kept.record(*(record(f"deb-{n}", stand("Yes."), stand("Yes.", "bo")) for n in (1, 2)))
+    find, looks = kept.documents.find, 0
+
+    async def note(collection: Collection, *given: Any, **named: Any) -> Sequence[Document]:
+        nonlocal looks
+        looks += collection is POSITIONS
+        return await find(collection, *given, **named)
+
+    monkeypatch.setattr(kept.documents, "find", note)
+    agreeing = record("deb-3", stand("Yes."), stand("Yes.", "bo"))
+    with hold_embeddings([FENCE], await kept.meanings.embed(FENCE)):
+        await kept.positions.apply("acme", agreeing)
+    assert (looks == 0) == kept.alone
+    assert (await kept.outcomes())["deb-3", "deb-2"] == NO_FLIP
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "not yet known"])
+async def test_of_debates_that_are_recorded_at_once_one_sees_the_other(kept: Kept, known: bool) -> None:
+    if known:
+        await kept.record(record("deb-1", stand("? It depends."), stand("No.", "bo")))
+    numbers = range(2, 7)
+    records = [record(f"deb-{n}", stand("Yes."), stand("Yes.", "bo")) for n in numbers]
+    await asyncio.gather(*(kept.record(each) for each in records))
+    outcomes = await kept.outcomes()
+    together = {(f"deb-{later}", f"deb-{earlier}") for earlier, later in combinations(numbers, 2)}
+    assert {pair for pair, outcome in outcomes.items() if outcome == NO_FLIP} == together
+
+
+async def test_of_an_agent_with_many_stands_the_latest_are_looked_at_whenever_they_were_recorded(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(latest_stands, "MAX_LATEST", 3)
+    await kept.record(*(record(f"deb-{day}", stand("Yes.")) for day in (1, 4, 2, 3)))
+    kept.sides.read_pairs.clear()
+    await kept.record(record("deb-5", stand("No.")))
+    compared = {earlier for later, earlier in await kept.outcomes() if later == "deb-5"}
+    assert {"deb-3", "deb-4"} <= compared < {"deb-1", "deb-2", "deb-3", "deb-4"}
 
 
 async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_once(
@@ -248,7 +308,7 @@ async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_on
     for debate, question in (("deb-3", CHOIR), ("deb-4", "Which colour?")):
         about = record(debate, *(stand("No.", each) for each in agents), question=question)
         await positions.apply("acme", about)
-        assert read == [HEAD_FIELDS] * 4, "two agents' questions of two debates"
+        assert read == ([] if kept.alone else [HEAD_FIELDS] * 4), "two agents' questions of two debates"
     assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
 
 
@@ -267,7 +327,7 @@ async def test_stands_that_a_process_wrote_or_read_are_not_read_again_to_be_comp
     positions = kept.positions
     for number in (2, 3, 4):
         await positions.apply("acme", record(f"deb-{number}", stand("Yes.")))
-    assert read == ["deb-1"]
+    assert read == ([] if kept.alone else ["deb-1"])
     assert len(await kept.outcomes()) == 6
 
 
@@ -643,7 +703,8 @@ async def test_what_a_forgotten_debate_was_compared_with_meanwhile_is_not_kept(
     read = Sides.read
 
     async def forget_and_read(self: Sides, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
-        await kept.positions.remove("acme", earlier)
+        if pairs:
+            await kept.positions.remove("acme", earlier)
         return await read(self, pairs)
 
     monkeypatch.setattr(Sides, "read", forget_and_read)
