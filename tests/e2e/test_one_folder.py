@@ -30,13 +30,16 @@ def test_services_share_a_folder_and_a_command_beside_them_says_who_has_it(tmp_p
     assert "--server" in ended.err[0]
 
 
-def test_an_orchestrator_is_alone_on_its_folder_and_the_next_waits_for_its_end(tmp_path: Path) -> None:
-    first = serve(tmp_path, "orchestrator")
+@pytest.mark.parametrize("service", ["orchestrator", "memory"])
+def test_an_orchestrator_or_a_memory_is_alone_on_its_folder_and_the_next_waits_for_its_end(
+    tmp_path: Path, service: str
+) -> None:
+    first = serve(tmp_path, service)
     first.wait_for("serving")
-    second = serve(tmp_path, "orchestrator").end()
+    second = serve(tmp_path, service).end()
     assert (second.code, len(second.err)) == (4, 1)
     assert f"is in use by process {first.process.pid}" in second.err[0]
-    third = serve(tmp_path, "orchestrator")
+    third = serve(tmp_path, service)
     until(lambda: str(third.process.pid) in (tmp_path / "data/parley.lock").read_text())
     first.process.kill()
     third.wait_for("serving")

@@ -187,7 +187,7 @@ class Memories:
     async def _load_candidates(self, found: Sequence[Neighbor], now: float) -> list[Candidate]:
         keys = [near.fields["key"] for near in found]
         traces, standings, approvals = await asyncio.gather(
-            self._traces.load(keys), self._tiers.load(keys), self._approvals.load(keys)
+            self._traces.load(keys), self._tiers.load_recent(keys), self._approvals.load(keys)
         )
         return [
             Candidate(

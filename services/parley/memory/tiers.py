@@ -15,6 +15,7 @@ from parley.memory.debate import debate_of, document_key, storage_key
 from parley.memory.traces import judge_importance
 from parley.memory.writing import Write, write_together
 from parley.runtime.clock import Clock
+from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
     Below,
@@ -53,6 +54,8 @@ _RECALLS: Final = 2
 """So often a memory is recalled in its tier before it rises; an important one rises at once."""
 _IMPORTANT: Final = 0.7
 _KIND: Final = "tier of a memory"
+_KEPT_SECONDS: Final = 30.0
+"""How old a place may be that ranking uses: what replicas recall is written that late anyway, every 30 seconds."""
 
 
 class Standing(Struct, frozen=True):
@@ -118,6 +121,7 @@ class Tiers:
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._clock = clock
+        self._kept = ExpiringCache[str, Standing]()
 
     async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
         """Put a debate into the fast tier, unless it has a place."""
@@ -128,10 +132,22 @@ class Tiers:
             await write(self._documents.insert(TIERS, key, {"key": key, **to_fields(standing)}))
         except DuplicateError:
             return
+        self._keep(key, standing)
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
         """Delete a debate's place."""
-        await self._documents.delete(TIERS, storage_key(tenant, record.debate.debate_id))
+        key = storage_key(tenant, record.debate.debate_id)
+        await self._documents.delete(TIERS, key)
+        self._kept.remove(key)  # last, since it may be read meanwhile
+
+    async def load_recent(self, keys: Keys[str]) -> dict[str, Standing]:
+        """Return the places that debates had at a time within the last 30 seconds, as `load` does."""
+        now = self._clock.monotonic()
+        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        read = await self.load([key for key in keys if key not in kept])
+        for key, standing in read.items():
+            self._keep(key, standing)
+        return kept | read
 
     async def load(self, keys: Keys[str]) -> dict[str, Standing]:
         """Return the places of debates by their keys, without those that are missing or cannot be read."""
@@ -147,7 +163,12 @@ class Tiers:
     async def move(self, key: str, before: Standing, after: Standing) -> bool:
         """Write a new place if the memory still has the one before; return whether it had."""
         still: dict[str, Any] = {"tier": before.tier, "touched": before.touched}
-        return await self._documents.update(TIERS, key, to_fields(after), still)
+        moved = await self._documents.update(TIERS, key, to_fields(after), still)
+        self._kept.remove(key)  # another one is there now, or was before
+        return moved
+
+    def _keep(self, key: str, standing: Standing) -> None:
+        self._kept.put(key, standing, self._clock.monotonic() + _KEPT_SECONDS)
 
 
 def to_fields(standing: Standing) -> Fields:

@@ -314,3 +314,30 @@ async def test_a_debate_that_was_forgotten_can_be_recorded_again_30_days_later_a
     assert not await stage.documents.find(TOMBSTONES, {})
     await replica.memories.record("acme", record("deb-1"))
     assert await replica.recall() == ["deb-1"]
+
+
+async def test_a_place_that_ranking_uses_is_read_once_in_30_seconds_unless_this_process_moves_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.put("acme/deb-1", MEDIUM)
+    tiers, find, read = Tiers(stage.documents, stage.clock), stage.documents.find, list[str]()
+
+    async def note(*args: Any, **kwargs: Any) -> Sequence[Document]:
+        found = await find(*args, **kwargs)
+        read.extend(each.key for each in found)
+        return found
+
+    monkeypatch.setattr(stage.documents, "find", note)
+    await tiers.apply("acme", record("deb-2"))
+    await tiers.load_recent(["acme/deb-1", "acme/deb-2"])
+    recent = await tiers.load_recent(["acme/deb-1", "acme/deb-2"])
+    assert {key: each.tier for key, each in recent.items()} == {"acme/deb-1": MEDIUM, "acme/deb-2": FAST}
+    assert read == ["acme/deb-1"], "the other one was just written"
+    await tiers.move("acme/deb-1", recent["acme/deb-1"], recent["acme/deb-1"].sink(stage.now))
+    assert (await tiers.load_recent(["acme/deb-1"]))["acme/deb-1"].tier == SLOW
+    await tiers.remove("acme", record("deb-2"))
+    assert await tiers.load_recent(["acme/deb-2"]) == {}
+    read.clear()
+    stage.clock.advance(30)
+    await tiers.load_recent(["acme/deb-1"])
+    assert read == ["acme/deb-1"]
