@@ -622,6 +622,8 @@ async def test_a_debate_that_is_forgotten_while_it_starts_patterns_leaves_nothin
     async def insert_once_it_is_forgotten(collection: Collection, *args: Any) -> None:
         if collection is PATTERNS:
             monkeypatch.undo()
+            while not await kept.documents.get(CONTRIBUTIONS, "acme/deb-1"):  # noqa: ASYNC110
+                await asyncio.sleep(0)
             await kept.patterns.remove("acme", first)
         await insert(collection, *args)
 
