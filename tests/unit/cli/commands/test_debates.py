@@ -14,12 +14,7 @@ from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator,
 from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID
 
 
-def test_list_show_watch_and_report(
-    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = ["--server", orchestrator.address]
-    run(["debate", "Which?", *server])
-    capsys.readouterr()
+def test_list_show_watch_and_report(server: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "--limit", "3", *server]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "ID",
@@ -173,12 +168,7 @@ def test_facts_go_with_the_debate_and_an_option_counts_before_the_file(
     )
 
 
-def test_lists_and_events_are_json_too(
-    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = ["--server", orchestrator.address]
-    run(["debate", "Which?", *server])
-    capsys.readouterr()
+def test_lists_and_events_are_json_too(server: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "--limit", "3", "--json", *server]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(each["id"], each["status"]) for each in listed] == [
@@ -202,11 +192,8 @@ def test_a_debate_that_is_not_there_is_one_line(
 
 
 def test_a_report_is_written_where_it_was_told(
-    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+    server: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ["--server", orchestrator.address]
-    run(["debate", "Which?", *server])
-    capsys.readouterr()
     assert run(["report", DEBATE_ID, "-o", "new/report.txt", *server]) == 0
     assert (folder / "new/report.txt").read_text() == "# Report\n"
     assert capsys.readouterr() == ("", "Report: new/report.txt\n")
@@ -215,11 +202,9 @@ def test_a_report_is_written_where_it_was_told(
 
 
 def test_a_report_is_one_html_file_too(
-    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+    orchestrator: ScriptedOrchestrator, server: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ["--server", orchestrator.address]
     orchestrator.report = "# Which?\n\n<script>alert(1)</script>\n"
-    run(["debate", "Which?", *server])
     assert run(["report", DEBATE_ID, "--html", "-o", "report.html", *server]) == 0
     page = (folder / "report.html").read_text()
     assert "<title>Which?</title>" in page
@@ -232,23 +217,17 @@ def test_a_report_is_one_html_file_too(
 
 @pytest.mark.parametrize("written", [DEBATE_ID, "deb-2026", "20260102-030405-a", DEBATE_ID[4:]])
 def test_the_beginning_of_an_id_is_enough(
-    written: str, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+    written: str, orchestrator: ScriptedOrchestrator, server: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ["--server", orchestrator.address]
-    run(["debate", "Which?", *server])
-    capsys.readouterr()
     for command in (["show"], ["watch"], ["report"], ["debate", "--resume"], ["pause"]):
         assert run([*command, written, *server]) == 0, capsys.readouterr().err
     assert orchestrator.interventions[-1].debate_id == DEBATE_ID
 
 
 def test_a_beginning_that_is_not_one_debates_alone_is_refused(
-    orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+    orchestrator: ScriptedOrchestrator, server: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server = ["--server", orchestrator.address]
-    run(["debate", "Which?", *server])
     orchestrator.older_ids = (OTHER_ID,)
-    capsys.readouterr()
     for command in (["show"], ["debate", "--resume"], ["mute"]):
         assert run([*command, "2026", *(["ada"] if command == ["mute"] else []), *server]) == 2
         assert capsys.readouterr().err.splitlines()[-1] == (
