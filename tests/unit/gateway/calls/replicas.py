@@ -66,6 +66,13 @@ class Model:
         return answer(self.text)
 
 
+def create_quick_model() -> Model:
+    """Return a model that answers at once."""
+    model = Model()
+    model.may_answer.set()
+    return model
+
+
 class Replica:
     """One gateway's calls; `die` is what kill -9 does to them."""
 

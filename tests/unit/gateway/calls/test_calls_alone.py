@@ -18,7 +18,16 @@ from parley.runtime.errors import ParleyError
 from parley.storage.ports import StoreUnavailableError
 from tests.support.commits import count_commits
 from tests.support.manual_clock import ManualClock
-from tests.unit.gateway.calls.replicas import KEY, LEASE, Model, Replica, completed, replicas, until
+from tests.unit.gateway.calls.replicas import (
+    KEY,
+    LEASE,
+    Model,
+    Replica,
+    completed,
+    create_quick_model,
+    replicas,
+    until,
+)
 
 
 @asynccontextmanager
@@ -37,6 +46,13 @@ async def alone(tmp_path: Path) -> AsyncIterator[Replica]:
     async with replicas(tmp_path) as (one,), alone_with(one.store) as alone:
         one.keeping.cancel()
         yield alone
+
+
+async def find_state(alone: Replica) -> CallState:
+    """Return what is stored of the call."""
+    found = await alone.store.look(KEY)
+    assert found is not None
+    return found.state
 
 
 async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> None:
@@ -120,8 +136,7 @@ async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_o
 async def test_alone_an_answer_that_its_caller_records_is_not_stored(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     commits = count_commits(monkeypatch)
     assert (await completed(alone.ask(model, records=True))).held
     await alone.calls.forget([KEY])
@@ -137,8 +152,7 @@ async def test_alone_no_digest_is_made_of_what_a_caller_asks_that_records_the_an
         made.append("d")
         return "d"
 
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     await completed(alone.calls.listen(KEY, digest, model, records=True))
     await alone.calls.forget([KEY])
     await until(lambda: alone.calls.find(KEY) is None)
@@ -149,23 +163,19 @@ async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     await completed(alone.ask(model, records=True))
     await until(lambda: alone.calls.find(KEY) is None)
     assert (await completed(alone.ask(model))).stored
     await alone.calls.forget([KEY])
-    found = await alone.store.look(KEY)
-    assert found is not None
-    assert found.state is CallState.FORGOTTEN, "late, but not for ever"
+    assert await find_state(alone) is CallState.FORGOTTEN, "late, but not for ever"
 
 
 async def test_alone_an_answer_that_is_being_stored_while_it_is_forgotten_is_forgotten_too(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.0)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     end, is_storing, may_store = alone.store.end, asyncio.Event(), asyncio.Event()
 
     async def late(*given: Any) -> bool:
@@ -181,17 +191,14 @@ async def test_alone_an_answer_that_is_being_stored_while_it_is_forgotten_is_for
     may_store.set()
     await forgetting
     await until(lambda: alone.calls.find(KEY) is None)
-    found = await alone.store.look(KEY)
-    assert found is not None
-    assert found.state is CallState.FORGOTTEN
+    assert await find_state(alone) is CallState.FORGOTTEN
 
 
 async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_is_not_stored_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.0)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path) as (one,):
         calls = CallRegistry(one.store, 0.0, alone=True)
         end = one.store.end
@@ -216,22 +223,18 @@ async def test_alone_an_answer_that_is_held_is_stored_at_once_if_anyone_else_ask
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     assert (await completed(alone.ask(model, records=True))).held
     async with asyncio.timeout(LEASE / 2):
         assert not (await completed(alone.ask(model))).held
-    found = await alone.store.look(KEY)
-    assert found is not None
-    assert found.state is CallState.ANSWERED
+    assert await find_state(alone) is CallState.ANSWERED
 
 
 async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     await completed(alone.ask(model, records=True))
     stopped = await alone.calls.cancel(KEY)
     assert not stopped.was_running
@@ -244,8 +247,7 @@ async def test_alone_an_answer_that_is_held_as_the_gateway_stops_is_stored_at_on
     alone: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 60.0)
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     assert (await completed(alone.ask(model, records=True))).held
     async with asyncio.timeout(10):
         await alone.calls.close(60.0)

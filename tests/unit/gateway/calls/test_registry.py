@@ -31,6 +31,7 @@ from tests.unit.gateway.calls.replicas import (
     all_of,
     answer,
     completed,
+    create_quick_model,
     replicas,
     until,
 )
@@ -71,8 +72,7 @@ async def test_a_call_without_a_name_is_stopped_when_its_listener_goes(tmp_path:
 
 
 async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_asking(tmp_path: Path) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path, 2) as (one, two):
         first = await completed(one.ask(model))
         assert not first.stored
@@ -89,8 +89,7 @@ async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_aski
 async def test_a_new_call_is_claimed_without_a_look_for_it_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path) as (one,):
         look, looks = one.store.look, 0
 
@@ -357,8 +356,7 @@ async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_th
 async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
         writes, away = one.store.end, True
 
@@ -403,8 +401,7 @@ async def test_a_stored_call_that_cannot_be_read_says_why(
 async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keeping_of_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path, lease=SHORT_LEASE) as (one,):
         writes, writing = one.store.end, 0
         mode, both = "away", asyncio.Event()
@@ -433,8 +430,7 @@ async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keepi
 
 
 async def test_a_claim_that_was_interrupted_does_not_lock_the_call(tmp_path: Path) -> None:
-    model = Model()
-    model.may_answer.set()
+    model = create_quick_model()
     async with replicas(tmp_path, 2) as (one, two):
         for _ in range(20):
             asking = asyncio.create_task(completed(one.ask(model)))
