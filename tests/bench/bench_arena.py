@@ -12,11 +12,11 @@ from parley.client import DebateSpec
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
 from parley.v1.debate_pb2 import Participant
-from tests.bench.environment import MODEL
 from tests.bench.figures import aim, main, middle, table
-from tests.bench.graph import BareClient, Place, bare_client
-from tests.bench.models import Models, Served, model_server
-from tests.bench.system import run_debate, system
+from tests.bench.graph import BareClient, Place
+from tests.bench.models import Models, Served
+from tests.bench.spans import open_sides
+from tests.bench.system import run_debate
 from tests.support.model_server import Latency
 from tests.support.model_server.answers import digest_of
 
@@ -52,11 +52,7 @@ async def run(quick: bool) -> None:
     """Interleave our debates with the bare client's graphs, and print the ratio of the medians."""
     latency = Latency(median=_SECONDS)
     concluded, bare_spans, calls = [], [], 0
-    async with (
-        model_server() as models,
-        system(models.base_url) as client,
-        bare_client(models.base_url, MODEL) as bare,
-    ):
+    async with open_sides() as (models, client, bare):
         for number in range(3 if quick else 10):
             await models.begin(latency)
             ours = await run_debate(client, _spec(f"Bench question {number}?"))

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 from parley.client import ParleyClient
-from tests.bench.environment import MODEL
 from tests.bench.figures import main, middle, table
-from tests.bench.graph import BareClient, Shape, bare_client, flowing
-from tests.bench.models import Models, model_server
-from tests.bench.spans import measure_ours
-from tests.bench.system import run_debate, spec, system
+from tests.bench.graph import BareClient, Shape, flowing
+from tests.bench.models import Models
+from tests.bench.spans import measure_ours, open_sides
+from tests.bench.system import run_debate, spec
 from tests.support.model_server import Latency
 
 _SHAPE = Shape(3, 3)
@@ -21,11 +20,7 @@ _AT_ONCE = 4
 async def run(quick: bool) -> None:
     """Interleave rounds of debates with rounds of the bare client's graphs, with and without text in pieces."""
     rows = []
-    async with (
-        model_server() as models,
-        system(models.base_url) as client,
-        bare_client(models.base_url, MODEL) as bare,
-    ):
+    async with open_sides() as (models, client, bare):
         for name, latency, text in (
             ("at once, 0 ms", Latency(), False),
             ("word by word over 200 ms, watched", Latency(median=0.2, first_token_share=0.2), True),

@@ -2,12 +2,9 @@
 
 from statistics import median
 
-from tests.bench.environment import MODEL
 from tests.bench.figures import aim, main, middle, table
-from tests.bench.graph import Shape, bare_client, stepped
-from tests.bench.models import model_server
-from tests.bench.spans import measure_bare, measure_ours
-from tests.bench.system import system
+from tests.bench.graph import Shape, stepped
+from tests.bench.spans import measure_bare, measure_ours, open_sides
 from tests.support.model_server import Latency
 
 _AIMS = {True: 0.88, False: 0.80}
@@ -16,11 +13,7 @@ _AIMS = {True: 0.88, False: 0.80}
 async def run(quick: bool) -> None:
     """Hold a debate a seed, replay it with barriers, and print the median of the ratios."""
     rows = []
-    async with (
-        model_server() as models,
-        system(models.base_url) as client,
-        bare_client(models.base_url, MODEL) as bare,
-    ):
+    async with open_sides() as (models, client, bare):
         warm = Shape(5, 1)
         opened = await measure_ours(models, client, warm, Latency(), "Bench question?")
         await measure_bare(models, bare, warm, Latency(), stepped, opened.places)

@@ -10,11 +10,11 @@ from parley.client import DebateSpec
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
 from parley.v1.moderated_pb2 import ModeratedSettings
-from tests.bench.environment import MODEL
 from tests.bench.figures import aim, main, middle, table
-from tests.bench.graph import BareClient, Place, bare_client
-from tests.bench.models import Models, Served, model_server
-from tests.bench.system import run_debate, system
+from tests.bench.graph import BareClient, Place
+from tests.bench.models import Models, Served
+from tests.bench.spans import open_sides
+from tests.bench.system import run_debate
 from tests.support.model_server import Latency
 from tests.support.model_server.answers import digest_of
 from tests.support.moderator_rules import moderator_rules
@@ -34,11 +34,7 @@ async def run(quick: bool) -> None:
     latency = Latency(median=_SECONDS)
     concluded: list[float] = []
     bare_spans: list[float] = []
-    async with (
-        model_server() as models,
-        system(models.base_url) as client,
-        bare_client(models.base_url, MODEL) as bare,
-    ):
+    async with open_sides() as (models, client, bare):
         await models.follow(moderator_rules(_DEBATERS))
         for number in range(3 if quick else 10):
             await models.begin(latency)

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from statistics import median
 
-from tests.bench.environment import MODEL
 from tests.bench.figures import aim, main, middle, table
-from tests.bench.graph import Shape, bare_client, flowing
-from tests.bench.models import model_server
-from tests.bench.spans import measure_bare, measure_ours
-from tests.bench.system import system
+from tests.bench.graph import Shape, flowing
+from tests.bench.spans import measure_bare, measure_ours, open_sides
 from tests.support.model_server import Latency
 
 _SECONDS = 0.2
@@ -38,11 +35,7 @@ async def _measure(case: _Case, times: int) -> None:
     """Interleave our debates with the bare client's graphs, and print the ratio of the medians."""
     shape, latency = case.shape, Latency(median=_SECONDS)
     concluded, heard, bare_spans = [], [], []
-    async with (
-        model_server(case.words) as models,
-        system(models.base_url) as client,
-        bare_client(models.base_url, MODEL) as bare,
-    ):
+    async with open_sides(case.words) as (models, client, bare):
         for number in range(times):
             ours = await measure_ours(models, client, shape, latency, f"Bench question {number}?")
             bares = await measure_bare(models, bare, shape, latency, flowing, ours.places)

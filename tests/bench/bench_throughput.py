@@ -19,11 +19,11 @@ from typing import NamedTuple
 from parley.client import ParleyClient
 from tests.bench.environment import MODEL
 from tests.bench.figures import main, middle, table
-from tests.bench.graph import Ask, BareClient, Shape, bare_client, flowing
-from tests.bench.models import Models, model_server
+from tests.bench.graph import Ask, BareClient, Shape, flowing
+from tests.bench.models import Models
 from tests.bench.raw_floor import RawFloor, raw_floor
-from tests.bench.spans import measure_ours
-from tests.bench.system import run_debate, spec, system
+from tests.bench.spans import measure_ours, open_sides
+from tests.bench.system import run_debate, spec
 from tests.support.model_server import Latency
 from tests.support.process_status import peak_bytes, resident_bytes
 
@@ -38,9 +38,7 @@ async def run(quick: bool) -> None:
     turns = 2 if quick else 5
     with tempfile.TemporaryDirectory() as folder:
         async with (
-            model_server() as models,
-            system(models.base_url) as client,
-            bare_client(models.base_url, MODEL) as bare,
+            open_sides() as (models, client, bare),
             raw_floor(models.base_url, MODEL, Path(folder)) as floor,
         ):
             resting = resident_bytes(os.getpid()) / 2**20

@@ -1,16 +1,18 @@
 """Spans: ours, and those of the bare client that asks the same at the same places with the same latencies."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from parley.client import ParleyClient
-from tests.bench.graph import Ask, BareClient, Place, Shape
-from tests.bench.models import Models
-from tests.bench.system import places, run_debate, spec
+from tests.bench.environment import MODEL
+from tests.bench.graph import Ask, BareClient, Place, Shape, bare_client
+from tests.bench.models import Models, model_server
+from tests.bench.system import places, run_debate, spec, system
 from tests.support.model_server import Latency
 
-__all__ = ["Span", "measure_bare", "measure_ours"]
+__all__ = ["Span", "measure_bare", "measure_ours", "open_sides"]
 
 Walk = Callable[[Shape, Ask], Awaitable[None]]
 
@@ -22,6 +24,17 @@ class Span:
     concluded: float
     heard: float
     places: Mapping[str, Place]
+
+
+@asynccontextmanager
+async def open_sides(words: int = 24) -> AsyncIterator[tuple[Models, ParleyClient, BareClient]]:
+    """Run the embedded system and a bare client over one model server, whose answers have so many words."""
+    async with (
+        model_server(words) as models,
+        system(models.base_url) as client,
+        bare_client(models.base_url, MODEL) as bare,
+    ):
+        yield models, client, bare
 
 
 async def measure_ours(
