@@ -191,6 +191,8 @@ class Patterns:
                     held.enter_context(self._known.expect(tenant, expected))
                 is_first = await self._write_expected(tenant, record, expected, write)
             if is_first:
+                if len(known.versions) + len(expected.started) > MAX_PATTERNS:
+                    await self._make_room(tenant)
                 if len(known.waiting) + 1 >= MAX_WAITING:
                     await self._count_waiting(tenant)
                 return None
@@ -221,7 +223,6 @@ class Patterns:
         self._known.add(tenant, new)
         await self._known.renew(tenant, [each for each in started if each])
         if expected.started:
-            await self._make_room(tenant)
             found = await self._documents.get(CONTRIBUTIONS, new.key)
             if found is None or found.fields.get("removed"):
                 await self._take_out(tenant, new)

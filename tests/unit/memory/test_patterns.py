@@ -248,6 +248,23 @@ async def test_of_a_debate_whose_record_is_new_nothing_is_looked_for_and_it_coun
     assert await list_all(patterns) == [("Cost.", 2)]
 
 
+async def test_a_debate_that_starts_patterns_looks_once_for_what_has_changed(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, looks = kept.documents.find, list[Collection]()
+
+    async def note(collection: Collection, where: Where, **named: Any) -> Sequence[Document]:
+        looks.append(collection)
+        return await find(collection, where, **named)
+
+    patterns, first = kept.patterns, record("deb-1", issue("Cost."))
+    with hold_embeddings(["Cost."], await kept.meanings.embed("Cost.")), monkeypatch.context() as noting:
+        noting.setattr(kept.documents, "find", note)
+        await patterns.apply("acme", first)
+    assert looks == [CONTRIBUTIONS, PATTERNS]
+    assert await list_all(patterns) == [("Cost.", 1)]
+
+
 async def test_patterns_of_too_many_tenants_are_read_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
