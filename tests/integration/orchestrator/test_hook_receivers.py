@@ -93,12 +93,18 @@ async def test_a_receiver_with_another_secret_refuses_it(
 async def test_an_address_inside_gets_nothing_unless_the_operator_names_it(
     tmp_path: Path, gateway_server: RunningServer, receiver: str
 ) -> None:
+    told = f"the host {ALLOWED} is at no public address; the operator can name it in PARLEY_HOOK_HOSTS"
+    hook = HookTarget(webhook=WebhookTarget(url=receiver))
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        await add(orchestrator, HookTarget(webhook=WebhookTarget(url=receiver)))
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await add(orchestrator, hook)
+    async with orchestrating(tmp_path, gateway_server, hook_hosts=ALLOWED) as orchestrator:
+        await add(orchestrator, hook)
+    async with orchestrating(tmp_path, gateway_server) as orchestrator:
         delivery = await ended(orchestrator)
-    assert delivery.last_error == (
-        f"the host {ALLOWED} is at no public address; the operator can name it in PARLEY_HOOK_HOSTS"
-    )
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert f"target.webhook.url: {told}" in str(refused.value.details())
+    assert delivery.last_error == told
     assert not hook_receiver.seen
 
 

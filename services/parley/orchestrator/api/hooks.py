@@ -180,7 +180,7 @@ def _check_create_request(
     if kind is None:
         violations.add("target", "must be a webhook, a chat, a file, stdout or mail")
     else:
-        for path, wrong in channels.check(request.target):
+        for path, wrong in channels.check_new(request.target):
             violations.add(".".join(filter(None, ("target", path))), wrong)
     violations.check(
         that=1 <= len(request.events) <= _MAX_EVENTS,

@@ -13,7 +13,7 @@ from yarl import URL
 
 from parley.orchestrator.outgoing.reach import Address, Reach
 from parley.orchestrator.outgoing.resolving import Resolve, resolve_host
-from parley.orchestrator.outgoing.web_address import AddressError, OutOfReachError, check_form
+from parley.orchestrator.outgoing.web_address import AddressError, check_form
 
 _MAX_REASON: Final = 200
 
@@ -65,18 +65,14 @@ class Guard(Struct, frozen=True):
         check_form(url)
         assert url.raw_host is not None
         assert url.port is not None
-        host, is_named = url.raw_host[:253], self.reach.names_host(url.raw_host)
-        if not is_named and self.reach.ports is not None and url.port not in self.reach.ports:
+        ports = None if self.reach.names_host(url.raw_host) else self.reach.ports
+        if ports is not None and url.port not in ports:
             raise AddressError(f"port {url.port} may not be reached")
         try:
             addresses = await self.resolve(url.raw_host, url.port)
         except (OSError, UnicodeError):
-            raise AddressError(f"the host {host} was not found") from None
-        if not addresses or not (is_named or all(map(self.reach.allows, addresses))):
-            raise OutOfReachError(f"the host {host} is at no public address")
-        may_be_plain = is_named or not self.reach.needs_tls or all(map(self.reach.names_address, addresses))
-        if url.scheme != "https" and not may_be_plain:
-            raise OutOfReachError(f"the host {host} may be reached by https:// alone")
+            raise AddressError(f"the host {url.raw_host[:253]} was not found") from None
+        self.reach.check_addresses(url, addresses)
         return addresses
 
 

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 from msgspec import Struct
+from yarl import URL
 
+from parley.orchestrator.outgoing.web_address import OutOfReachError
 from parley.runtime.comma_lists import split_list
 
 Address = IPv4Address | IPv6Address
@@ -26,6 +28,8 @@ _NOT_PUBLIC: Final = tuple(
     )
 )
 """Addresses that some versions of Python call global, and that lead elsewhere than to a public host."""
+_MAX_HOST: Final = 253
+"""Characters of a host's name in messages: a name has no more."""
 _WEB_PORTS: Final = frozenset({80, 443})
 _HOST: Final = re.compile(
     r"(?=.*[a-z-])[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*\.?", re.IGNORECASE
@@ -60,6 +64,26 @@ class Reach(Struct, frozen=True):
         """Return whether an address may be reached."""
         return is_public(address) or self.names_address(address)
 
+    def check_addresses(self, url: URL, addresses: Sequence[Address]) -> None:
+        """Raise OutOfReachError unless a URL may be reached whose host is at these addresses."""
+        is_named = self.names_host(url.raw_host or "")
+        if not addresses or not (is_named or all(map(self.allows, addresses))):
+            raise OutOfReachError(f"the host {_host_text(url)} is at no public address")
+        if not is_named and not all(map(self.names_address, addresses)):
+            self._check_tls(url)
+
+    def check_sight(self, url: URL) -> None:
+        """Raise OutOfReachError for a URL that cannot be reached, as far as one sees without asking where its host is."""
+        address = _written_address(url.raw_host or "")
+        if address is not None:
+            self.check_addresses(url, (address,))
+        elif not self.networks and not self.names_host(url.raw_host or ""):
+            self._check_tls(url)
+
+    def _check_tls(self, url: URL) -> None:
+        if self.needs_tls and url.scheme != "https":
+            raise OutOfReachError(f"the host {_host_text(url)} may be reached by https:// alone")
+
 
 def is_public(address: Address) -> bool:
     """Return whether an address, and any that it stands for, is that of a public host."""
@@ -71,6 +95,18 @@ def is_public(address: Address) -> bool:
         and not _is_in(each, _NOT_PUBLIC)
         for each in _meant(address)
     )
+
+
+def _written_address(host: str) -> Address | None:
+    """Return the address that a host is by how it is written: `localhost` is this machine's."""
+    try:
+        return ip_address("127.0.0.1" if host.lower().removesuffix(".") == "localhost" else host)
+    except ValueError:
+        return None
+
+
+def _host_text(url: URL) -> str:
+    return (url.raw_host or "")[:_MAX_HOST]
 
 
 def _is_in(address: Address, networks: Sequence[Network]) -> bool:

@@ -5,9 +5,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from parley.orchestrator.delivery.channels.mail_server import Mail
+from parley.orchestrator.delivery.channels.post import HOW_TO_ALLOW
 from parley.orchestrator.delivery.message import Channel, DeliveryError, Receiver
 from parley.orchestrator.outgoing.sender import GuardedSender
-from parley.orchestrator.outgoing.web_address import refuse_address
+from parley.orchestrator.outgoing.web_address import OutOfReachError, parse_address, refuse_address
 from parley.runtime.clock import Clock
 from parley.v1.hook_pb2 import HookTarget
 
@@ -39,7 +40,7 @@ class Channels(Struct, frozen=True):
     def check(self, target: HookTarget) -> tuple[tuple[str, str], ...]:
         """Return what is wrong with a target: the path of a field below it, and why; empty if nothing is.
 
-        Where a host is, and so whether it may be reached, is looked at with each request alone.
+        Whether a host may be reached is looked at with each request.
         """
         kind = target.WhichOneof("target")
         problems: list[tuple[str, str]] = []
@@ -70,6 +71,21 @@ class Channels(Struct, frozen=True):
         else:
             problems.append(("", "must be a webhook, a chat, a file, stdout or mail"))
         return tuple((field, wrong) for field, wrong in problems if wrong)
+
+    def check_new(self, target: HookTarget) -> tuple[tuple[str, str], ...]:
+        """Return what is wrong with a target that no hook has yet: as `check`, and a URL that one sees to be out of reach.
+
+        The hooks that are there are tried again: the operator may name their hosts meanwhile.
+        """
+        kind = target.WhichOneof("target")
+        problems = self.check(target)
+        if problems or kind not in {"webhook", "chat"}:
+            return problems
+        try:
+            self.sender.reach.check_sight(parse_address(getattr(target, kind).url))
+        except OutOfReachError as error:
+            return ((f"{kind}.url", f"{error}{HOW_TO_ALLOW}"),)
+        return ()
 
     def create(self, receiver: Receiver) -> Channel:
         """Return the channel to a receiver. Raise DeliveryError if its target is not allowed, or not any more."""

@@ -7,6 +7,8 @@ from parley.orchestrator.outgoing.answers import SendError
 from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.runtime.clock import Clock
 
+HOW_TO_ALLOW = "; the operator can name it in PARLEY_HOOK_HOSTS"
+"""Ends the line about a host that is out of reach."""
 _GONE = 410
 
 
@@ -17,7 +19,7 @@ async def post(
     try:
         answer = await sender.post(url, body, headers)
     except SendError as error:
-        hint = "; the operator can name it in PARLEY_HOOK_HOSTS" if error.is_out_of_reach else ""
+        hint = HOW_TO_ALLOW if error.is_out_of_reach else ""
         raise DeliveryError(f"{error}{hint}") from None
     if answer.is_success:
         return

@@ -12,6 +12,8 @@ from parley.orchestrator.delivery.channels.mail import MailChannel
 from parley.orchestrator.delivery.channels.mail_server import Mail
 from parley.orchestrator.delivery.channels.webhook import WebhookChannel
 from parley.orchestrator.delivery.message import DeliveryError, Receiver
+from parley.orchestrator.outgoing.reach import Reach, parse_hosts
+from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.runtime.clock import SystemClock
 from parley.v1.hook_pb2 import (
     ChatTarget,
@@ -74,6 +76,53 @@ def test_what_is_not_allowed_is_named_with_its_field_and_gets_no_channel(
     with pytest.raises(DeliveryError, match=told) as refused:
         CLOSED.create(receiver(target))
     assert refused.value.permanent
+
+
+ALONE = Channels(GuardedSender(Reach(ports=None, needs_tls=True)), SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://a.example/hooks", "the host a.example may be reached by https:// alone"),
+        ("http://1.1.1.1/hooks", "the host 1.1.1.1 may be reached by https:// alone"),
+        ("https://127.0.0.1:9000/hooks", "the host 127.0.0.1 is at no public address"),
+        ("https://localhost:9000/hooks", "the host localhost is at no public address"),
+        ("https://[::1]/hooks", "the host ::1 is at no public address"),
+    ],
+)
+def test_a_new_hook_is_refused_where_one_sees_that_its_host_is_out_of_reach(url: str, told: str) -> None:
+    whole = f"{told}; the operator can name it in PARLEY_HOOK_HOSTS"
+    webhook = HookTarget(webhook=WebhookTarget(url=url))
+    chat = HookTarget(chat=ChatTarget(kind=ChatTarget.KIND_SLACK, url=url))
+    assert ALONE.check_new(webhook) == (("webhook.url", whole),)
+    assert ALONE.check_new(chat) == (("chat.url", whole),)
+
+
+def test_a_hook_that_is_there_keeps_its_channel_when_its_host_is_no_longer_named() -> None:
+    assert isinstance(
+        ALONE.create(receiver(HookTarget(webhook=WebhookTarget(url="http://127.0.0.1/")))), WebhookChannel
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "url"),
+    [
+        ("", "https://a.example/hooks"),
+        ("", "https://1.1.1.1/hooks"),
+        ("hooks.internal", "http://hooks.internal/hooks"),
+        ("127.0.0.1", "http://127.0.0.1:9000/hooks"),
+        ("127.0.0.0/8", "http://localhost:9000/hooks"),
+        ("10.1.0.0/16", "http://where.internal/hooks"),
+    ],
+)
+def test_a_new_hook_may_send_to_what_is_named_or_may_be_in_a_network_that_is_named(
+    named: str, url: str
+) -> None:
+    hosts, networks = parse_hosts(named)
+    channels = Channels(GuardedSender(Reach(networks, None, hosts, needs_tls=True)), SystemClock())
+    assert channels.check_new(HookTarget(webhook=WebhookTarget(url=url))) == ()
+    assert channels.check_new(FILE) == CLOSED.check(FILE)
 
 
 def test_a_path_out_of_the_folder_gets_no_channel() -> None:
