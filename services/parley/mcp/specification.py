@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from parley.client import DebateSpec
 from parley.v1.debate_pb2 import ContextDocument
+from parley.v1.panel_pb2 import Effort
 
 _CONTEXT_PATH = "context.md"
 
@@ -18,6 +19,7 @@ class Wish(Struct, frozen=True):
         context: A text that the agents may read; empty: none.
         agents: Their ids; empty: the default team.
         ask: Whether the person may be asked, at the beginning and at checkpoints.
+        effort: How much a panel asks: `quick`, `standard` or `thorough`; empty: the default.
     """
 
     question: str
@@ -25,6 +27,7 @@ class Wish(Struct, frozen=True):
     context: str = ""
     agents: Sequence[str] = ()
     ask: bool = False
+    effort: str = ""
 
 
 CreateSpec = Callable[[Wish], DebateSpec]
@@ -36,6 +39,8 @@ def create_plain_spec(wish: Wish) -> DebateSpec:
     spec = DebateSpec(question=wish.question, format=wish.format)
     for agent_id in wish.agents:
         spec.agents.add(agent_id=agent_id)
+    if wish.effort:
+        spec.panel.effort = Effort.Value(f"EFFORT_{wish.effort.upper()}")
     return spec
 
 

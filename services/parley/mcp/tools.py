@@ -18,6 +18,7 @@ from parley.mcp.results import DebateList, DebateResult, PastDecisions, Started,
 from parley.mcp.specification import CreateSpec, Wish, complete_spec
 from parley.mcp.steering import Act, Action, steer
 from parley.mcp.strict_tool import StrictTool
+from parley.runtime.errors import invalid_argument
 from parley.v1.debate_pb2 import DebateStatus
 
 _QUESTION_CHARACTERS: Final = 100_000
@@ -37,6 +38,12 @@ _Format = Annotated[
     Literal["default", "panel", "arena", "moderated"],
     Field(
         description="panel: critique and revision, then a judge. arena: rounds, then a vote. moderated: perspectives and a decision document."
+    ),
+]
+_Effort = Annotated[
+    Literal["default", "quick", "standard", "thorough"],
+    Field(
+        description="For a panel alone. quick: drafts, then the answer. standard: rounds as long as something is disputed. thorough: all rounds."
     ),
 ]
 _Text = Annotated[
@@ -100,6 +107,7 @@ class DebateTools:
         context: _Text = "",
         agents: _Agents = [],  # noqa: B006 (never changed)
         ask: _Ask = False,  # noqa: FBT002
+        effort: _Effort = "default",
         cancel_with_call: Annotated[  # noqa: FBT002
             bool,
             Field(
@@ -113,7 +121,7 @@ class DebateTools:
         """
         with translate_tool_errors():
             call = DebateCall(await self._open_client(ctx), ctx, self._is_stopping)
-            spec = self._specify(question, format, context, agents, ask=ask)
+            spec = self._specify(Wish(question, _given(format), context, agents, ask, _given(effort)))
             return await call.run(spec, cancel_with_call=cancel_with_call)
 
     async def start_debate(
@@ -124,10 +132,11 @@ class DebateTools:
         context: _Text = "",
         agents: _Agents = [],  # noqa: B006 (never changed)
         ask: _Ask = False,  # noqa: FBT002
+        effort: _Effort = "default",
     ) -> Started:
         """Start a debate and return its id at once; it runs by itself."""
         with translate_tool_errors():
-            spec = self._specify(question, format, context, agents, ask=ask)
+            spec = self._specify(Wish(question, _given(format), context, agents, ask, _given(effort)))
             debate_id = await (await self._open_client(ctx)).create_debate(spec)
         return Started(debate_id=debate_id, next="it takes minutes; get_debate shows how it stands")
 
@@ -206,8 +215,12 @@ class DebateTools:
             found = (await self._open_client(ctx)).search_memory(text, limit=limit, domain=domain)
             return PastDecisions(debates=[to_past_decision(each) async for each in found])
 
-    def _specify(
-        self, question: str, format_name: str, context: str, agents: Sequence[str], *, ask: bool
-    ) -> DebateSpec:
-        wish = Wish(question, "" if format_name == "default" else format_name, context, agents, ask)
+    def _specify(self, wish: Wish) -> DebateSpec:
+        """Return the specification. Raise ParleyError for a wish that it cannot fulfil."""
+        if wish.effort and wish.format not in {"", "panel"}:
+            raise invalid_argument((), message="effort is for the format panel alone: leave one of them out")
         return complete_spec(self._create_spec(wish), wish)
+
+
+def _given(word: str) -> str:
+    return "" if word == "default" else word

@@ -87,6 +87,9 @@ def _create_spec(wish: Wish, found: ConfigFile | None) -> DebateSpec:
         with translate_errors():
             agents = select_agents(found, ",".join(wish.agents) or None)
             check_format_keys(found, wish.format or None)
-            return build_spec(wish.question, found, agents, wish.format or None, None, None, clarify=None)
+            effort = {"effort": wish.effort} if wish.effort else {}
+            return build_spec(
+                wish.question, found, agents, wish.format or None, None, None, clarify=None, of_format=effort
+            )
     except CommandError as error:
         raise invalid_argument((), message=str(error)) from None
