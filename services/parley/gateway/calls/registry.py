@@ -228,7 +228,7 @@ class CallRegistry:
         if seen is None or seen.state is not CallState.RUNNING:
             return False
         failure = Failure(CALL_CANCELLED, "the call was cancelled")
-        used = Usage()  # only who runs it knows
+        used = seen.owed or Usage()  # what it used itself only who runs it knows
         elsewhere = seen.replica != self._store.replica
         if elsewhere:  # first: who is killed here must not leave a call that runs on and may not be answered
             await self._store.request_stop(seen)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.gateway.calls import registry
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallState, StoredCall
 from parley.gateway.calls.stream import CallFailed, RunningCall
@@ -350,6 +351,23 @@ async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_th
         await dead.die()
         later.calls = CallRegistry(later.store, LEASE, alone=True)
         assert (await completed(later.ask(model))).usage.requests == 2
+        lost.cancel()
+
+
+async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped_whose_replica_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_STOP_LOOKS", 1)
+    clock, again = ManualClock(), Model()
+    async with replicas(tmp_path, 2, clock=clock) as (dead, later):
+        await completed(dead.ask(create_quick_model()))
+        clock.advance(timedelta(days=2).total_seconds())
+        await dead.store.sweep()
+        lost = asyncio.create_task(completed(dead.ask(again)))
+        await until(lambda: again.asked == 1)
+        await dead.die()
+        told = await later.calls.cancel(KEY)
+        assert (told.was_running, told.usage.requests) == (True, 1)
         lost.cancel()
 
 
