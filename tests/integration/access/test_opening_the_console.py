@@ -40,6 +40,18 @@ async def test_the_beginning_of_an_id_leads_to_the_whole_one(capsys: pytest.Capt
             await open_console(None, None, "deb-2001", only_print=True)
 
 
+@pytest.mark.parametrize(
+    ("edge", "said"),
+    [
+        ("http://127.0.0.1:1", r"no orchestrator answers at 127\.0\.0\.1:2 \(connection refused\)"),
+        ("https://parley.example", r"--server: name the orchestrator of https://parley\.example, or write"),
+    ],
+)
+async def test_where_the_beginning_of_an_id_cannot_be_looked_up_that_is_said(edge: str, said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        await open_console(edge, None, "deb-12", only_print=True)
+
+
 async def test_an_edge_alone_is_signed_in_to_by_the_token_of_the_orchestrator_at_the_next_port(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -11,13 +11,13 @@ from urllib.parse import SplitResult, quote, urlsplit
 from urllib.request import Request, urlopen
 
 from parley.cli.command_name import command_name
-from parley.cli.commands.connection import find_debate_id
+from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, say
-from parley.client import ParleyClient
 from parley.client.access import channel_settings
 from parley.runtime.identity.identity import DEFAULT_TENANT
 from parley.runtime.loopback import is_loopback, join_address, loopback_port
+from parley.runtime.validation import DEBATE_ID
 
 _SECONDS: Final = 10.0
 _MAX_BYTES: Final = 64 * 1024
@@ -35,10 +35,12 @@ async def open_console(
     Raise CommandError if the edge gives no link, that system has no edge, or not exactly one debate's id begins with `debate_id`.
     """
     at, behind = await asyncio.to_thread(_choose_console, edge, server)
-    page = "/"
-    if debate_id:
-        async with ParleyClient(behind, patience=_SECONDS) as parley:
-            page = f"/debates/{quote(await find_debate_id(parley, debate_id))}"
+    if debate_id and not DEBATE_ID.fullmatch(debate_id):
+        if server is None:
+            _check_guessed(at)
+        async with connect_orchestrator(behind) as (_, parley):
+            debate_id = await find_debate_id(parley, debate_id)
+    page = f"/debates/{quote(debate_id)}" if debate_id else "/"
     link = await create_login_link(at, behind, page)
     print_line(link)
     if only_print:
@@ -82,6 +84,15 @@ def _choose_console(edge: str | None, server: str | None) -> tuple[str, str]:
             GENERAL,
         )
     return f"http://{running.edge_address}", running.orchestrator_address
+
+
+def _check_guessed(edge: str) -> None:
+    """Raise CommandError for an edge of another machine, whose orchestrator need not be at the next port."""
+    address = _split_address(edge)
+    if address is not None and not is_loopback(address.hostname or ""):
+        raise CommandError(
+            f"--server: name the orchestrator of {edge}, or write the whole id", INVALID_ARGUMENTS
+        )
 
 
 def _server_behind(edge: str) -> str:
