@@ -86,8 +86,15 @@ def _describe_usage(error: click.UsageError) -> str:
     message = error.format_message().rstrip(".")
     if not message:
         return "invalid arguments"
-    hint = "; put quotes around a text of several words" if "extra argument" in message else ""
+    hint = "; put quotes around a text of several words" if _has_words_behind_a_text(error) else ""
     return f"{message[0].lower()}{message[1:]}{hint}"
+
+
+def _has_words_behind_a_text(error: click.UsageError) -> bool:
+    """Return whether arguments are too many for a command that takes a text."""
+    takes = error.ctx.command.params if error.ctx else ()
+    is_text = (isinstance(each, click.Argument) and each.type is click.STRING for each in takes)
+    return "extra argument" in error.message and any(is_text)
 
 
 def _long_name(option: click.Option) -> str:

@@ -29,6 +29,7 @@ from tests.unit.cli.commands.scripts import ROLES
             2,
             "got unexpected extra argument (b); put quotes around a text of several words",
         ),
+        (["list", "b"], 2, "got unexpected extra argument (b)"),
         (
             ["audit", "--since", "yesterday"],
             2,
