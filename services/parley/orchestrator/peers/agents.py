@@ -69,7 +69,7 @@ class CancelResult(Struct, frozen=True):
         was_running: Whether it ran, or may have run.
         run: Names the run that `usage` belongs to; empty if unknown.
         usage: What it had used; None: nothing, or unknown.
-        is_answered: Whether the gateway keeps its answer, which has the same usage.
+        is_answered: Whether an answer came, whose usage counts once the call is made again.
     """
 
     was_running: bool
