@@ -23,13 +23,9 @@ _checkpoint = click.option(
 @_server
 def pause(debate_id: str, now: bool, server: str | None) -> None:  # noqa: FBT001
     """Make no new call until the debate is resumed."""
-    in_flight = "stopped" if now else "waited for"
-    _intervene(
-        server,
-        debate_id,
-        f"pause; calls in flight are {in_flight}",
-        lambda parley, found: parley.pause(found, stop_calls=now),
-    )
+    from parley.cli.commands import intervene
+
+    execute(intervene.pause_debate(server, debate_id, stop_calls=now))
 
 
 @click.command()
@@ -48,11 +44,11 @@ def resume(debate_id: str, server: str | None) -> None:
 @_checkpoint
 @_server
 def guide(debate_id: str, text: str, checkpoint: str, server: str | None) -> None:
-    """Give the agents guidance from the next round on."""
+    """Give guidance to the next round, or to the answer."""
     _intervene(
         server,
         debate_id,
-        "guidance; the agents get it from the next round on",
+        "guidance; the next round gets it, or the answer if no round is left",
         lambda parley, found: parley.guide(found, text, checkpoint=checkpoint),
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 import grpc
 from msgspec import Struct
 
-from parley.cli.command_name import command_name
+from parley.cli.command_name import command_name, suggest
 from parley.cli.commands.checkpoint_prompts import ask_questions, send_answers
 from parley.cli.commands.connection import Connection, connect_orchestrator, find_debate_id
 from parley.cli.errors import GENERAL, INVALID_ARGUMENTS, CommandError
@@ -14,7 +14,7 @@ from parley.cli.person import can_ask
 from parley.cli.printing import print_line
 from parley.cli.terminal.words import ENDED
 from parley.client import ParleyClient, ParleyError
-from parley.v1.debate_pb2 import Debate, Question
+from parley.v1.debate_pb2 import DEBATE_STATUS_PAUSED, Debate, Question
 
 _ARGUMENTS: Final = {
     "intervention.guide.text": "TEXT ",
@@ -25,14 +25,30 @@ _ARGUMENTS: Final = {
 }
 """The command line's names for the fields of an intervention."""
 
-Intervention = Callable[[ParleyClient, str], Awaitable[int]]
-"""Intervenes in the debate with an id and returns the sequence of the event that records it."""
+Intervention = Callable[[ParleyClient, str], Awaitable[int | None]]
+"""Intervenes in the debate with an id and returns the sequence of the event that records it; None: there was nothing to do."""
 
 
 async def intervene(server: str | None, debate_id: str, recorded: str, intervention: Intervention) -> None:
     """Intervene in a debate and print which event records it; `recorded` describes the intervention. Raise CommandError."""
     sequence, _ = await _send(server, debate_id, intervention)
     _print_recorded(sequence, recorded)
+
+
+async def pause_debate(server: str | None, debate_id: str, *, stop_calls: bool) -> None:
+    """Pause a debate that is not paused yet, and print which event records it. Raise CommandError."""
+
+    async def pause(parley: ParleyClient, found: str) -> int | None:
+        if (await parley.get_summary(found)).status == DEBATE_STATUS_PAUSED:
+            return None
+        return await parley.pause(found, stop_calls=stop_calls)
+
+    sequence, _ = await _send(server, debate_id, pause)
+    if sequence is None:
+        again = suggest(f"resume {debate_id}", server)
+        print_line(f"Nothing recorded: the debate is paused already; to go on: {again}")
+    else:
+        _print_recorded(sequence, f"pause; calls in flight are {'stopped' if stop_calls else 'waited for'}")
 
 
 async def resume_debate(server: str | None, debate_id: str) -> None:
@@ -42,11 +58,13 @@ async def resume_debate(server: str | None, debate_id: str) -> None:
     _print_recorded(sequence, f"resume; the debate goes on {where}")
 
 
-def _print_recorded(sequence: int, recorded: str) -> None:
+def _print_recorded(sequence: int | None, recorded: str) -> None:
     print_line(f"Recorded as event {sequence}: {recorded}")
 
 
-async def _send(server: str | None, debate_id: str, intervention: Intervention) -> tuple[int, Connection]:
+async def _send(
+    server: str | None, debate_id: str, intervention: Intervention
+) -> tuple[int | None, Connection]:
     async with connect_orchestrator(server) as (link, parley):
         found = await find_debate_id(parley, debate_id)
         if link.alone:

@@ -12,6 +12,7 @@ from parley.cli.terminal.event_lines import event_lines, status_line
 from parley.cli.terminal.progress import DebateProgress, advance
 from parley.runtime.errors import FieldViolation, ParleyError, failed_precondition, invalid_argument
 from parley.v1.debate_pb2 import (
+    DEBATE_STATUS_PAUSED,
     DEBATE_STATUS_WAITING,
     Approval,
     Approve,
@@ -66,7 +67,11 @@ def orchestrator() -> Iterator[ScriptedOrchestrator]:
     [
         (["pause", "ID"], "pause {}", "pause; calls in flight are waited for"),
         (["pause", "ID", "--now"], "pause { stop_calls: true }", "pause; calls in flight are stopped"),
-        (["guide", "ID", "Be brief."], 'guide { text: "Be brief." }', "guidance; the agents get it from"),
+        (
+            ["guide", "ID", "Be brief."],
+            'guide { text: "Be brief." }',
+            "guidance; the next round gets it, or the",
+        ),
         (["end", "ID"], "end {}", "end of the rounds; the answer comes after the current one"),
         (["end", "ID", "--checkpoint", KEY], f'end {{}} checkpoint: "{KEY}"', "end of the rounds; "),
         (["mute", "ID", "bo"], 'mute { agent_id: "bo" }', "mute of bo from the next round on"),
@@ -101,6 +106,21 @@ def test_an_intervention_is_put_and_the_event_that_records_it_told(
     assert intervention.debate_id == DEBATE_ID
     assert intervention.request_id
     assert " ".join(str(intervention.intervention).split()) == asked.replace("{}", "{ }")
+
+
+@pytest.mark.parametrize("now", [[], ["--now"]])
+def test_a_pause_of_a_paused_debate_records_nothing_and_says_how_to_go_on(
+    now: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert orchestrator.debate is not None
+    orchestrator.debate.state.status = DEBATE_STATUS_PAUSED
+    assert run(["pause", DEBATE_ID, *now, "--server", orchestrator.address]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == (
+        "Nothing recorded: the debate is paused already; to go on: "
+        f"parley resume {DEBATE_ID} --server {orchestrator.address}"
+    )
+    assert orchestrator.interventions == []
 
 
 def test_a_resume_says_where_the_debate_goes_on(
