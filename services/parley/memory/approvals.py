@@ -3,7 +3,6 @@
 from collections.abc import Collection as Keys
 from typing import Any, Final
 
-from parley.memory.debate import document_key
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Documents, DuplicateError, Fields, Index
 from parley.storage.scan import find_by_keys
@@ -49,7 +48,7 @@ class Approvals:
     async def load(self, keys: Keys[str]) -> dict[str, int]:
         """Return 1 or -1 for those of the debates that something was said of."""
         found = await find_by_keys(self._documents, APPROVALS, keys)
-        return dict(skip_unreadable(found, _from_document, _KIND, document_key))
+        return dict(skip_unreadable(found, _from_document, _KIND))
 
 
 def weigh_importance(importance: float, value: int) -> float:

@@ -13,7 +13,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from parley.memory.approvals import Approvals
-from parley.memory.debate import document_key
 from parley.memory.known_stands import load_stands
 from parley.memory.stands import POSITIONS, Stand
 from parley.memory.writing import put_document
@@ -245,7 +244,7 @@ def _is_flip(change: Change) -> bool:
 
 
 def _read(found: Iterable[Document]) -> list[Change]:
-    return list(skip_unreadable(found, _from_document, _KIND, document_key))
+    return list(skip_unreadable(found, _from_document, _KIND))
 
 
 def _from_document(document: Document) -> Change:
@@ -254,7 +253,7 @@ def _from_document(document: Document) -> Change:
 
 
 def _read_settlements(found: Iterable[Document]) -> list[Settlement]:
-    return list(skip_unreadable(found, _read_settlement, "settlement of a flip", document_key))
+    return list(skip_unreadable(found, _read_settlement, "settlement of a flip"))
 
 
 def _read_settlement(document: Document) -> Settlement:

@@ -43,11 +43,6 @@ def storage_key(tenant: str, debate_id: str) -> str:
     return f"{tenant}/{debate_id}"
 
 
-def document_key(document: Document) -> str:
-    """Return the key of a document."""
-    return document.key
-
-
 def debate_of(document: Document) -> tuple[str, str]:
     """Return tenant and debate id of a document, even of one that cannot be read."""
     return _split_key(document.key)

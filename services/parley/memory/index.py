@@ -12,7 +12,6 @@ from parley.memory.debate import (
     DEBATES,
     FILL_PROGRESS,
     KIND,
-    document_key,
     from_document,
     is_forgetting,
     point_id,
@@ -132,7 +131,7 @@ class DebateIndex:
 
     async def _find_stored(self, tenant: str, record: RecordDebateRequest) -> Embedding | None:
         found = await self._documents.get(DEBATES, storage_key(tenant, record.debate.debate_id))
-        return next(skip_unreadable([found] if found else [], stored_embedding, KIND, document_key), None)
+        return next(skip_unreadable([found] if found else [], stored_embedding, KIND), None)
 
     async def nearest(
         self,
@@ -292,9 +291,7 @@ class Filler:
 
     async def _write(self, collection: VectorCollection, model: str, page: Sequence[Document]) -> None:
         # On a thread: a page of records takes a tenth of a second.
-        readable = await asyncio.to_thread(
-            lambda: list(skip_unreadable(page, _require_readable, KIND, document_key))
-        )
+        readable = await asyncio.to_thread(lambda: list(skip_unreadable(page, _require_readable, KIND)))
         for start in range(0, len(readable), _EMBED_BATCH):
             part = readable[start : start + _EMBED_BATCH]
             meanings = await self._embeddings(part, model, collection.size)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
-from parley.memory.debate import DEBATES, KIND, RECORDING, document_key, is_forgetting, read_debate
+from parley.memory.debate import DEBATES, KIND, RECORDING, is_forgetting, read_debate
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
@@ -61,4 +61,4 @@ class KnownDebates:
 def read_by_key(found: Iterable[Document], read: Callable[[Document], T]) -> dict[str, T]:
     """Return what `read` returns of documents, by their keys; without those that cannot be read or are being forgotten."""
     kept = [each for each in found if not is_forgetting(each)]
-    return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND, document_key))
+    return dict(skip_unreadable(kept, lambda each: (each.key, read(each)), KIND))

@@ -10,7 +10,6 @@ from typing import Any, Final
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
-from parley.memory.debate import document_key
 from parley.memory.issue_kinds import SAME_KIND, Kind, Part, read_totals
 from parley.memory.stored_vectors import decode_vector, find_likeness
 from parley.memory.totals import Totals, sum_up
@@ -154,7 +153,7 @@ class TenantPatterns(Struct, frozen=True, dict=True):
 
     def renew(self, versions: Mapping[str, Any], changed: Sequence[Document]) -> "TenantPatterns":
         """Return the patterns of these versions: those of before that are the same, and those that have changed."""
-        read = skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN, document_key)
+        read = skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN)
         stored = {key: each for key, each in self.stored.items() if key in versions}
         stored |= {each.key: each for each in read}
         versions = {**versions, **{each.key: each.fields["version"] for each in changed}}
@@ -239,7 +238,7 @@ def list_patterns(contribution: Contribution) -> list[tuple[str, Part]]:
 
 def read_contributions(found: Iterable[Document]) -> Iterable[Contribution]:
     """Return contributions of their documents, without those that cannot be read."""
-    return skip_unreadable(found, read_contribution, "contribution to critique patterns", document_key)
+    return skip_unreadable(found, read_contribution, "contribution to critique patterns")
 
 
 def read_contribution(document: Document) -> Contribution:

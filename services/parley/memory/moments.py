@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from parley.memory.debate import document_key, list_debates, storage_key
+from parley.memory.debate import list_debates, storage_key
 from parley.memory.writing import Write, write_together
 from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
@@ -66,7 +66,7 @@ class Moments:
         order = [Order("place", descending=True)]
         found = await self._documents.find(MOMENTS, where, order=order, limit=size + 1)
         ends = str(found[size - 1].fields["place"]) if len(found) > size else ""
-        return list(skip_unreadable(found[:size], _from_document, _KIND, document_key)), ends
+        return list(skip_unreadable(found[:size], _from_document, _KIND)), ends
 
     async def _list(self, key: str) -> Sequence[Document]:
         return await self._documents.find(MOMENTS, {"debate": key})

@@ -22,7 +22,6 @@ from parley.memory.debate import (
     KIND,
     RECORDING,
     debate_of,
-    document_key,
     from_document,
     is_forgetting,
 )
@@ -132,7 +131,7 @@ class Outbox:
 
     async def _apply(self, document: Document, record: RecordDebateRequest | None) -> None:
         tenant, _ = debate_of(document)
-        for each in [record] if record else skip_unreadable([document], from_document, KIND, document_key):
+        for each in [record] if record else skip_unreadable([document], from_document, KIND):
             try:
                 await run_to_common_write(*(partial(effect.apply, tenant, each) for effect in self._effects))
             except (Exception, asyncio.CancelledError):
@@ -156,7 +155,7 @@ class Outbox:
         self._applied.discard(document.key)
 
     async def _remove_effects(self, document: Document) -> None:
-        readable = list(skip_unreadable([document], from_document, KIND, document_key))
+        readable = list(skip_unreadable([document], from_document, KIND))
         await self._remove_effects_of(document, readable[0] if readable else None)
 
     async def _remove_effects_of(self, found: Document, record: RecordDebateRequest | None) -> None:

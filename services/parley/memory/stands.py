@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-from parley.memory.debate import document_key, storage_key
+from parley.memory.debate import storage_key
 from parley.memory.embedding import Embedding
 from parley.memory.same_question import ask_the_same
 from parley.memory.stand_reader import MAX_CHARACTERS
@@ -243,16 +243,12 @@ def to_fields(stand: Stand) -> Fields:
 
 def read_stands(found: Iterable[Document]) -> list[Stand]:
     """Return the stands in documents, without those that cannot be read."""
-    return list(skip_unreadable(found, _from_document, KIND, document_key))
+    return list(skip_unreadable(found, _from_document, KIND))
 
 
 def read_heads(found: Iterable[Document]) -> dict[str, StandHead]:
     """Return what stands are about by their keys, of documents with the fields `HEAD_FIELDS`, without those that cannot be read."""
-    return dict(
-        skip_unreadable(
-            found, lambda each: (each.key, StandHead(**_read_head(each.fields))), KIND, document_key
-        )
-    )
+    return dict(skip_unreadable(found, lambda each: (each.key, StandHead(**_read_head(each.fields))), KIND))
 
 
 HEAD_FIELDS: Final = ("debate", "concluded", "related", "model", "vector")

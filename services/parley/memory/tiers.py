@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from parley.memory.debate import debate_of, document_key, storage_key
+from parley.memory.debate import debate_of, storage_key
 from parley.memory.traces import judge_importance
 from parley.memory.writing import Write, write_together
 from parley.runtime.clock import Clock
@@ -178,7 +178,7 @@ def to_fields(standing: Standing) -> Fields:
 
 def read_standings(found: Iterable[Document]) -> list[tuple[str, Standing]]:
     """Return the places in documents with their keys, without those that cannot be read."""
-    return list(skip_unreadable(found, _from_document, _KIND, document_key))
+    return list(skip_unreadable(found, _from_document, _KIND))
 
 
 def _from_document(document: Document) -> tuple[str, Standing]:

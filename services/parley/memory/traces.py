@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from parley.memory.debate import document_key, search_text, storage_key
+from parley.memory.debate import search_text, storage_key
 from parley.memory.known_debates import KEPT_SECONDS
 from parley.memory.words import list_words
 from parley.memory.writing import Write, put_document, write_together
@@ -90,7 +90,7 @@ class Traces:
 
     async def _read(self, keys: Sequence[str]) -> dict[str, Trace]:
         found = await find_by_keys(self._documents, TRACES, keys, fields=_FIELDS)
-        return dict(skip_unreadable(found, _from_document, _KIND, document_key))
+        return dict(skip_unreadable(found, _from_document, _KIND))
 
 
 def judge_importance(debate: PastDebate) -> float:

@@ -172,7 +172,7 @@ class Inbox:
 
 
 def _entries(documents: Sequence[Document]) -> list[InboxEntry]:
-    return list(skip_unreadable(documents, _entry, "intervention", lambda document: document.key))
+    return list(skip_unreadable(documents, _entry, "intervention"))
 
 
 def _entry(document: Document) -> InboxEntry:

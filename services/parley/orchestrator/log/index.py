@@ -116,7 +116,7 @@ class DebateIndex:
     async def get_by_key(self, key: str) -> DebateRecord | None:
         """Return a debate's record by its key, or None. Raise UnreadableError if it cannot be read."""
         found = await self._documents.get(DEBATES, key)
-        return read_or_raise(found, _record, _KIND, _key) if found else None
+        return read_or_raise(found, _record, _KIND) if found else None
 
     async def get_sealed(self, tenant: str, debate: str) -> DebateRecord | None:
         """Return a debate's record as `get` does. If its texts cannot be decrypted, they are as they are stored."""
@@ -125,7 +125,7 @@ class DebateIndex:
         except StoreDamagedError as error:
             if error.document is None:
                 raise
-            return read_or_raise(error.document, _record, _KIND, _key)
+            return read_or_raise(error.document, _record, _KIND)
 
     async def find_by_request(self, tenant: str, request_id: str) -> DebateRecord | None:
         """Return the record that a request created, or None."""
@@ -409,11 +409,7 @@ def _record(document: Document) -> DebateRecord:
 
 
 def _records(documents: Sequence[Document]) -> list[DebateRecord]:
-    return list(skip_unreadable(documents, _record, _KIND, _key))
-
-
-def _key(document: Document) -> str:
-    return document.key
+    return list(skip_unreadable(documents, _record, _KIND))
 
 
 def _text(document: Document, name: str) -> str:
