@@ -42,7 +42,7 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: memory_pb2.GetRecordRequest, _context: object
     ) -> memory_pb2.GetRecordResponse:
         """Return all that is remembered of a debate, and whether the caller may forget it."""
-        check_id("debate_id", request.debate_id)
+        check_id(request.debate_id)
         with pass_on_errors("memory"):
             found = await self.memory.GetRecord(request, timeout=SECONDS)
         found.may_forget = allows(current_identity().roles, needed_role(_FORGET))
@@ -52,7 +52,7 @@ class MemoryServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: memory_pb2.ForgetDebateRequest, _context: object
     ) -> memory_pb2.ForgetDebateResponse:
         """Forget a debate, which stays itself."""
-        debate = check_id("debate_id", request.debate_id)
+        debate = check_id(request.debate_id)
         with pass_on_errors("memory"):
             forgotten = await self.memory.ForgetDebate(request, timeout=SECONDS)
         audit.report_act(f"memory of debate {debate}")

@@ -77,7 +77,7 @@ class ReceiptServicer(orchestrator_pb2_grpc.OrchestratorServiceServicer):
         self, request: receipt_pb2.GetReceiptRequest, _context: object
     ) -> receipt_pb2.GetReceiptResponse:
         """Return the receipt of a debate."""
-        debate_id = check_id("debate_id", request.debate_id)
+        debate_id = check_id(request.debate_id)
         debate, size = await self.debates.get_with_size(current_tenant(), debate_id)
         require_completed(debate, "has a receipt")
         if debate.HasField("imported"):

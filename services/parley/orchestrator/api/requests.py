@@ -47,10 +47,10 @@ _SETTINGS_OF_FORMATS = frozenset(
 )
 
 
-def check_id(field: str, debate_id: str) -> str:
-    """Return a well-formed debate id. Raises ParleyError for any other."""
+def check_id(debate_id: str) -> str:
+    """Return a `debate_id` that is well formed. Raises ParleyError for any other."""
     if not DEBATE_ID.fullmatch(debate_id):
-        raise invalid_argument([FieldViolation(field, _not_debate_id(debate_id))])
+        raise invalid_argument([FieldViolation("debate_id", _not_debate_id(debate_id))])
     return debate_id
 
 

@@ -190,7 +190,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.GetDebateResponse:
         """Return a debate."""
-        debate_id, is_whole = check_id("debate_id", request.debate_id), wants_full_view(request)
+        debate_id, is_whole = check_id(request.debate_id), wants_full_view(request)
         debate, size = await self.debates.get_with_size(current_tenant(), debate_id)
         with map_store_errors():
             about = await self.index.list_about(current_tenant(), debate_id, _MAX_EVALUATIONS)
@@ -209,7 +209,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.GetAnswerResponse:
         """Return a debate's answer."""
-        debate_id = check_id("debate_id", request.debate_id)
+        debate_id = check_id(request.debate_id)
         debate, size = await self.debates.get_with_size(current_tenant(), debate_id)
         return await in_thread_if_large(size, partial(answer_of, debate, self._format_of(debate)))
 
@@ -219,7 +219,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.ListContributionsResponse:
         """Return a page of contributions."""
-        debate_id, page = check_id("debate_id", request.debate_id), contributions_page(request)
+        debate_id, page = check_id(request.debate_id), contributions_page(request)
         return contributions_response(page, await self._get_debate(debate_id))
 
     async def ListDebates(  # noqa: N802
@@ -244,7 +244,7 @@ class OrchestratorServicer(
         context: _WatchContext,
     ) -> None:
         """Follow a debate."""
-        debate, after = check_id("debate_id", request.debate_id), request.after_sequence
+        debate, after = check_id(request.debate_id), request.after_sequence
         await self._check_start(debate, after)
         current_act().finish()
         await context.send_initial_metadata(((TENANT, current_tenant()),))
@@ -302,7 +302,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> AsyncGenerator[orchestrator_pb2.ReadLogResponse, None]:
         """Send the stored bytes of a log."""
-        debate, after = check_id("debate_id", request.debate_id), request.after_sequence
+        debate, after = check_id(request.debate_id), request.after_sequence
         await self._check_start(debate, after)
         name = log_name(current_tenant(), debate)
         while True:
@@ -321,7 +321,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.GetReportResponse:
         """Return a debate's report."""
-        debate = check_id("debate_id", request.debate_id)
+        debate = check_id(request.debate_id)
         pieces = await self._report_pieces(debate)
         # In a thread: a debate of megabytes would delay all other callers.
         return await asyncio.to_thread(report_response, debate, pieces)
@@ -332,7 +332,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> AsyncGenerator[orchestrator_pb2.StreamReportResponse, None]:
         """Send a debate's report in parts."""
-        responses = report_responses(await self._report_pieces(check_id("debate_id", request.debate_id)))
+        responses = report_responses(await self._report_pieces(check_id(request.debate_id)))
         while (response := await asyncio.to_thread(next, responses, None)) is not None:
             yield response
 
@@ -342,7 +342,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.GetDecisionResponse:
         """Return the decision document of a debate."""
-        debate = await self._get_debate(check_id("debate_id", request.debate_id))
+        debate = await self._get_debate(check_id(request.debate_id))
         from parley.orchestrator.api.decision import decision_of, require_moderated_outcome
 
         return decision_of(debate, require_moderated_outcome(debate), self._format_of(debate))
@@ -353,7 +353,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.GetAnalysisResponse:
         """Return what is known about a debate besides its answer."""
-        debate_id = check_id("debate_id", request.debate_id)
+        debate_id = check_id(request.debate_id)
         found, size = await self.debates.get_with_size(current_tenant(), debate_id)
         debate = require_completed(found, "has an analysis")
         from parley.orchestrator.api.report_analysis import analysis_of
@@ -366,7 +366,7 @@ class OrchestratorServicer(
         _context: object,
     ) -> orchestrator_pb2.DeleteDebateResponse:
         """Delete a debate for good."""
-        debate = check_id("debate_id", request.debate_id)
+        debate = check_id(request.debate_id)
         with map_store_errors():
             finished = await self.deletions.delete(current_tenant(), debate, ratings=request.ratings)
         audit.report_act(f"debate {debate}")
