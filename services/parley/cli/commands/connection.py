@@ -167,7 +167,7 @@ _SILENT_SECONDS: Final = 1.0
 
 
 @contextmanager
-def announce_slow_start(*, also_without_terminal: bool = True) -> Iterator[None]:
+def announce_slow_start(*, also_without_terminal: bool) -> Iterator[None]:
     """Print `starting…` on stderr if the block takes longer than a second.
 
     On a terminal the text is erased afterwards; elsewhere it is printed only if `also_without_terminal`.

@@ -22,7 +22,7 @@ K = TypeVar("K", bound=Hashable)
 class Lessons(Generic[K]):
     """Lessons of one sort; each holds for `LESSON_SECONDS` after it was learned last."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._until: dict[K, float] = {}
 
