@@ -22,7 +22,7 @@ from parley.cli.terminal.memories import (
     text_width,
 )
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
-from parley.cli.terminal.words import one_line
+from parley.cli.terminal.words import SHORT_WIDTH, one_line
 from parley.client import ParleyClient, ParleyError
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
@@ -34,7 +34,6 @@ from parley.v1.memory_pb2 import (
     PastDebate,
 )
 
-_SHOWN: Final = 60
 _START_SECONDS: Final = 60.0
 """How much longer memory that starts with this command is waited for: its first search loads a model."""
 _STARTING: Final = frozenset({"MEMORY_UNAVAILABLE", "CONVERGENCE_UNAVAILABLE"})
@@ -165,7 +164,7 @@ async def forget_memory(server: str | None, debate_id: str, *, is_sure: bool) ->
         debate = await find_debate_id(parley, debate_id)
         found = None if is_sure else await _find_memory(parley, debate)
         if found is not None:
-            question = one_line(found.debate.question, _SHOWN)
+            question = one_line(found.debate.question, SHORT_WIDTH)
             await confirm(
                 f"Forget {debate} for good? {question}", "Type yes to forget it.", "nothing was forgotten"
             )

@@ -11,7 +11,7 @@ from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.files import check_output_path, write_file
-from parley.cli.terminal.words import one_line
+from parley.cli.terminal.words import SHORT_WIDTH, one_line
 from parley.client import ParleyClient, ParleyError
 from parley.receipts.archive import ANSWER, KEYS, LOG, RECEIPT, Archive, ArchivedDebate, read_archive
 from parley.receipts.errors import KeyFileError, UnknownKeyError, VerificationError
@@ -21,7 +21,6 @@ from parley.receipts.verification import VerifiedReceipt, verify_answer, verify_
 from parley.runtime.printable import printable
 from parley.v1.receipt_pb2 import ReceiptKey
 
-_SHOWN = 60
 _ZIP = b"PK"
 """What an archive begins with."""
 _ELSEWHERE = "; --server HOST:PORT asks the Parley that signed it, --keys FILE trusts keys of a file"
@@ -172,7 +171,9 @@ async def _check_log_of(parley: ParleyClient, found: VerifiedReceipt) -> None:
 def _print_receipt(found: VerifiedReceipt) -> None:
     receipt = found.statement.receipt
     print_line(f"receipt  signed by the key {found.key.id}")
-    print_line(f"         debate {receipt.debate_id}, {receipt.format}: {one_line(receipt.question, _SHOWN)}")
+    print_line(
+        f"         debate {receipt.debate_id}, {receipt.format}: {one_line(receipt.question, SHORT_WIDTH)}"
+    )
     if receipt.machine_only:
         say(_MACHINE_ONLY)
 

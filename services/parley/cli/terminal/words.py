@@ -157,6 +157,9 @@ ENDED: Final[frozenset[DebateStatus.ValueType]] = frozenset(
 )
 """The debate has ended for good."""
 
+SHORT_WIDTH: Final = 60
+"""The characters of a text that stands in a line with more, such as the question of a debate."""
+
 
 def one_line(text: str, width: int) -> str:
     """Return the text on one line, cut to the width."""
