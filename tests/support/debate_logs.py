@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.debate_record import COMPLETED, RUNNING
@@ -17,6 +19,7 @@ from parley.v1.event_pb2 import (
     Concluded,
     DebateCreated,
     DebateFailed,
+    Event,
     Paused,
     Resumed,
     StepFailed,
@@ -32,6 +35,7 @@ __all__ = [
     "check_log",
     "concluded",
     "count_claims",
+    "hold_append",
     "left_behind",
     "outcome_of",
     "outcomes",
@@ -62,6 +66,23 @@ class StoppingLog(PassingLog):
     async def _stop(self) -> None:
         self.stopped.set()
         await asyncio.Event().wait()
+
+
+def hold_append(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the first append of an event of a kind. Return the events that are set then, and that let it be written."""
+    write, reached, released = stage.store.log.append, asyncio.Event(), asyncio.Event()
+
+    async def hold_first(log: str, record: Record, **beside: Any) -> None:
+        kinds = [Event.FromString(each).WhichOneof("payload") for each in record.entries]
+        if not reached.is_set() and kind in kinds:
+            reached.set()
+            await released.wait()
+        await write(log, record, **beside)
+
+    monkeypatch.setattr(stage.store.log, "append", hold_first)
+    return reached, released
 
 
 async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:

@@ -26,8 +26,8 @@ from parley.storage.ports import (
     Update,
 )
 from parley.storage.sqlite.documents import SqliteDocuments
-from parley.v1.event_pb2 import DebateFailed, Event
-from tests.support.debate_logs import check_log, count_claims, outcomes
+from parley.v1.event_pb2 import DebateFailed
+from tests.support.debate_logs import check_log, count_claims, hold_append, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, WITHIN, Backstage, make_debate, until
 from tests.support.other_code import run_other_code
@@ -252,26 +252,10 @@ async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_recor
         await stage.comes_to(debate, status)
 
 
-def hold_failure(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:
-    """Hold the first append that records a failed debate. Return the events that are set then, and that let it be written."""
-    write, reached, released = stage.store.log.append, asyncio.Event(), asyncio.Event()
-
-    async def hold_first(log: str, record: Record, **beside: Any) -> None:
-        if not reached.is_set() and any(
-            Event.FromString(each).HasField("debate_failed") for each in record.entries
-        ):
-            reached.set()
-            await released.wait()
-        await write(log, record, **beside)
-
-    monkeypatch.setattr(stage.store.log, "append", hold_first)
-    return reached, released
-
-
 async def test_a_replica_that_drains_writes_what_it_has_recorded_before_it_says_so_in_the_record(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reached, _ = hold_failure(stage, monkeypatch)
+    reached, _ = hold_append(stage, monkeypatch, "debate_failed")
     stage.gateway.fail("round/1/propose/*")
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
@@ -286,7 +270,7 @@ async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
 ) -> None:
     ended: list[str] = []
     monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
-    reached, released = hold_failure(stage, monkeypatch)
+    reached, released = hold_append(stage, monkeypatch, "debate_failed")
     stage.gateway.fail("round/1/propose/*")
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
@@ -301,7 +285,7 @@ async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
 async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reached, released = hold_failure(stage, monkeypatch)
+    reached, released = hold_append(stage, monkeypatch, "debate_failed")
     execute, write, stopped, logs = DebateOwner._execute, DebateIndex.write, asyncio.Event(), []
 
     async def note_end(owner: DebateOwner) -> None:
