@@ -86,6 +86,7 @@ class Checkpoints:
             if key not in recorded.checkpoints:
                 with self._slot.free_while_asking():
                     await self._wait(key, closed)
+            await self._journal.write_outcomes()  # it may have been closed before the wait began
             if not recorded.open_checkpoints:
                 await self._notify_status(RUNNING)
         return recorded.checkpoints[key]

@@ -1,0 +1,56 @@
+"""What ends a checkpoint counts at once, and is durable before a debate goes on from there."""
+
+import asyncio
+
+import pytest
+
+from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.log.debate_record import RUNNING, WAITING
+from parley.orchestrator.log.index import DebateIndex
+from parley.storage.ports import Update
+from tests.support.checked_format import CHECKED_FORMATS, checked_spec
+from tests.support.debate_logs import hold_append
+from tests.support.orchestration import WITHIN, Backstage
+
+
+@pytest.fixture
+def formats() -> Formats:
+    return CHECKED_FORMATS
+
+
+async def _let_others_go_on() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_debate_goes_on_from_a_checkpoint_that_is_closed_as_it_opens_once_that_is_durable(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, waits, closing, told = DebateIndex.write, asyncio.Event(), asyncio.Event(), asyncio.Event()
+    went_on: list[bool] = []
+
+    async def hold_waiting(index: DebateIndex, update: Update) -> bool:
+        if update.changes.get("status") == WAITING and not waits.is_set():
+            waits.set()
+            await closing.wait()
+            is_written = await write(index, update)
+            told.set()
+            return is_written
+        if update.changes.get("status") == RUNNING and told.is_set():
+            went_on.append(released.is_set())
+        return await write(index, update)
+
+    monkeypatch.setattr(DebateIndex, "write", hold_waiting)
+    reached, released = hold_append(stage, monkeypatch, "checkpoint_closed")
+    async with stage.replica() as replica, asyncio.timeout(WITHIN):
+        debate = await replica.create(checked_spec())
+        await waits.wait()
+        person = asyncio.create_task(replica.intervene(debate, "continue_debate"))
+        await reached.wait()
+        closing.set()
+        await told.wait()
+        await _let_others_go_on()
+        released.set()
+        await person
+        await stage.has(debate, "checkpoint_opened", 2)
+    assert went_on == [True]
