@@ -5,12 +5,14 @@ import asyncio
 import pytest
 
 from parley.orchestrator.engine.format import Formats
+from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.index import DebateIndex
 from parley.storage.ports import Update
 from tests.support.checked_format import CHECKED_FORMATS, checked_spec
 from tests.support.debate_logs import hold_append
-from tests.support.orchestration import WITHIN, Backstage
+from tests.support.manual_clock import ManualClock
+from tests.support.orchestration import WITHIN, Backstage, make_limits
 
 
 @pytest.fixture
@@ -54,3 +56,30 @@ async def test_a_debate_goes_on_from_a_checkpoint_that_is_closed_as_it_opens_onc
         await person
         await stage.has(debate, "checkpoint_opened", 2)
     assert went_on == [True]
+
+
+async def test_a_debate_that_is_resumed_as_its_checkpoint_expires_asks_again(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    reached, released = hold_append(stage, monkeypatch, "checkpoint_expired")
+    async with stage.replica(clock=clock, exclusive=False) as replica, asyncio.timeout(WITHIN):
+        debate = await replica.create(checked_spec(limits=make_limits(checkpoint=3)))
+        await stage.has(debate, "checkpoint_opened")
+        await clock.sleeping(2)
+        clock.advance(3)
+        await reached.wait()
+        ((owner, _),) = replica.runner._owned.values()
+        deliver, delivered = owner.deliver, asyncio.Event()
+
+        def note(entry: InboxEntry) -> None:
+            deliver(entry)
+            delivered.set()
+
+        monkeypatch.setattr(owner, "deliver", note)
+        person = asyncio.create_task(replica.intervene(debate, "resume"))
+        await delivered.wait()
+        await _let_others_go_on()
+        released.set()
+        await person
+        await stage.has(debate, "checkpoint_opened", 2)

@@ -111,7 +111,7 @@ class Execution:
     async def _handle_failure(self, error: Exception) -> bool:
         expired = _find_first(error, CheckpointExpiredError)
         if expired is not None:
-            await self._journal.append(create_event(expired.key, CheckpointExpired(), self._recorded.attempt))
+            await self._record_end(create_event(expired.key, CheckpointExpired(), self._recorded.attempt))
             return False
         storage = _find_first(error, StorageError)
         if storage is not None:
