@@ -73,11 +73,15 @@ class StatusWriter:
 
     async def renew_lease(self, heartbeat: int) -> bool:
         """Renew the owner's lease, and mark a limit that was reached as news. Return False if the record has a later claim."""
-        ending = self._journal.recorded.ending
-        has_news, self._ending = ending != self._ending, ending
-        return await self._index.renew_lease(
+        recorded = self._journal.recorded
+        # It is none before it is durable: whoever looks into the log would not find it.
+        has_news = recorded.ending != self._ending and recorded.ending_sequence <= self._journal.sequence
+        ending = recorded.ending if has_news else self._ending
+        is_claimed = await self._index.renew_lease(
             self._record, self._journal.epoch, heartbeat, self._now(), self._cost(), has_news=has_news
         )
+        self._ending = ending
+        return is_claimed
 
     async def write_status(self, status: str) -> None:
         """Write a status of a debate that this owner runs."""

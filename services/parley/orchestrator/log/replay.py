@@ -89,7 +89,7 @@ class RecordedState(Struct):
         round_limits: How often each round's limit was reached.
         meter: What its calls used, up to its answer, then after it; `spent`: what they used up to its answer, once there is one.
         usage: What all its calls used.
-        ending: The limit after which only the answer may still start; empty if none was reached.
+        ending: The limit after which only the answer may still start; empty if none was reached. `ending_sequence`: that of its event, else 0.
         late: Steps that fail because of a limit or a `Settled`, with the reason, until their failure is recorded.
         answer: Key of the step that creates the answer; empty until it starts.
         wait: The present wait for providers, if any.
@@ -132,6 +132,7 @@ class RecordedState(Struct):
     spent: UsageMeter = field(default_factory=UsageMeter)
     usage: Usage = field(default_factory=Usage)
     ending: str = ""
+    ending_sequence: int = 0
     late: dict[str, str] = field(default_factory=dict)
     answer: str = ""
     wait: WaitStarted | None = None
@@ -140,7 +141,6 @@ class RecordedState(Struct):
     open_checkpoints: dict[str, CheckpointOpened] = field(default_factory=dict)
     checkpoints: dict[str, CheckpointClosed] = field(default_factory=dict)
     waits_since: dict[str, datetime] = field(default_factory=dict)
-    _ending_sequence: int = 0
 
     @classmethod
     def from_events(cls, events: Iterable[Envelope]) -> "RecordedState":
@@ -170,7 +170,7 @@ class RecordedState(Struct):
             each.intervention for sequence, each in self.interventions.values() if sequence <= through
         ]
         acts = [each.WhichOneof("act") for each in interventions]
-        limit = self.ending if 0 < self._ending_sequence <= through else ""
+        limit = self.ending if 0 < self.ending_sequence <= through else ""
         return Steering(
             guidance=tuple(each.guide.text for each in interventions if each.HasField("guide")),
             muted=_collect_muted(interventions),
@@ -192,7 +192,7 @@ class RecordedState(Struct):
     def last_steering_sequence(self) -> int:
         """Return the sequence of the latest event that `steering` depends on."""
         latest = max((sequence for sequence, _ in self.interventions.values()), default=0)
-        return max(latest, self._ending_sequence)
+        return max(latest, self.ending_sequence)
 
     def steps_without_outcome(self) -> list[tuple[str, int]]:
         """Return the steps and attempts that were started and have no outcome."""
@@ -280,7 +280,7 @@ class RecordedState(Struct):
             self.round_marks[mark.round] = self.time.working
             self.round_limits[mark.round] = self.round_limits.get(mark.round, 0) + 1
         else:
-            self.ending, self._ending_sequence = mark.limit, event.sequence
+            self.ending, self.ending_sequence = mark.limit, event.sequence
 
     def _track_wait(self, event: Envelope, *, begins: bool) -> None:
         if begins:
@@ -349,12 +349,12 @@ class RecordedState(Struct):
         self.late.clear()
         self.waited.clear()
         if failed.failure.reason == TOTAL_TIMEOUT.upper():
-            self.ending, self._ending_sequence = "", 0
+            self.ending, self.ending_sequence = "", 0
 
     def _conclude(self, concluded: Concluded, at: datetime) -> None:
         """Start time and usage again: what follows the answer has limits of its own."""
         self.concluded, self.concluded_at = concluded, at
-        self.ending, self._ending_sequence = "", 0
+        self.ending, self.ending_sequence = "", 0
         self.late.clear()
         self.time.restart()
         self.spent, self.meter = self.meter, UsageMeter()

@@ -15,8 +15,10 @@ from parley.orchestrator.log.debate_record import CANCELLED, PENDING, RUNNING, D
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.model.limits import TOKEN_BUDGET
 from parley.storage.opening import open_store
-from parley.v1.event_pb2 import Closed, Concluded, DebateCreated
+from parley.storage.ports import StoreUnavailableError
+from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, LimitReached
 from tests.support.manual_clock import ManualClock
 
 AT = "2026-01-01T00:00:00.000000+00:00"
@@ -103,3 +105,30 @@ async def test_a_status_that_changed_since_is_written_again(tmp_path: Path) -> N
         await debate.writer.notify_status(RUNNING)  # a wait has ended just then
         await debate.writer.write_status(CANCELLED)
         assert await debate.said() == (CANCELLED, True, "ada")
+
+
+async def test_a_limit_is_news_once_it_is_durable(tmp_path: Path) -> None:
+    async with owned(tmp_path) as debate:
+        debate.journal.enqueue(create_event("limit/token_budget", LimitReached(limit=TOKEN_BUDGET)))
+        assert await debate.writer.renew_lease(2)
+        assert debate.noticed == [], "whoever looked into the log would not find it"
+        await debate.journal.wait_until_written()
+        assert await debate.writer.renew_lease(3)
+        assert await debate.writer.renew_lease(4)
+    assert debate.noticed == ["deb"]
+
+
+async def test_a_limit_that_a_store_that_is_away_was_not_told_of_is_news_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def be_away(*_: object) -> bool:
+        raise StoreUnavailableError("away")
+
+    async with owned(tmp_path) as debate:
+        await debate.journal.append(create_event("limit/token_budget", LimitReached(limit=TOKEN_BUDGET)))
+        with monkeypatch.context() as patched:
+            patched.setattr(debate.index._documents, "update", be_away)
+            with pytest.raises(StoreUnavailableError):
+                await debate.writer.renew_lease(2)
+        assert await debate.writer.renew_lease(3)
+    assert debate.noticed == ["deb"]
