@@ -11,6 +11,7 @@ the owner stops.
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -172,6 +173,7 @@ class Journal:
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._batch_written = asyncio.Event()
+        self._ended_waits: deque[tuple[int, str, float]] = deque()
         self._id = secrets.token_urlsafe(_ID_BYTES)
 
     @property
@@ -296,7 +298,7 @@ class Journal:
     def _apply(self, sealed: Sequence[Envelope]) -> None:
         self._last = sealed[-1]
         for event in sealed:
-            self._measure_wait(event)
+            self._note_wait_end(event)
         self.recorded.apply(sealed, self._clock.monotonic())
 
     def _wake_within(self, seconds: float) -> None:
@@ -336,6 +338,7 @@ class Journal:
 
     def _notify_written(self, written: Sequence[Envelope]) -> None:
         self.sequence = written[-1].sequence
+        self._measure_waits()
         self._publish(written)
         self._batch_written.set()
         self._batch_written = asyncio.Event()
@@ -381,15 +384,22 @@ class Journal:
             raise ClaimLostError(f"debate {self.debate} was claimed by another replica") from conflict
         metrics.record_append(self._clock.monotonic() - began)
 
-    def _measure_wait(self, event: Envelope) -> None:
-        """Record the length of a wait that an event ends, also if an earlier owner started it."""
-        since, created = self.recorded.waits_since.get(event.key), self.recorded.created
-        if since is None or created is None:
-            return
+    def _note_wait_end(self, event: Envelope) -> None:
+        """Note the length of a wait that an event ends, also if an earlier owner started it. It is measured once that is durable."""
         match event.payload:
             case WaitFinished():
-                metrics.record_wait_end(
-                    created.spec.format, "providers", (event.time - since).total_seconds()
-                )
+                whom = "providers"
             case CheckpointClosed() | CheckpointExpired():
-                metrics.record_wait_end(created.spec.format, "person", (event.time - since).total_seconds())
+                whom = "person"
+            case _:
+                return
+        since = self.recorded.waits_since.get(event.key)
+        if since is not None:
+            self._ended_waits.append((event.sequence, whom, (event.time - since).total_seconds()))
+
+    def _measure_waits(self) -> None:
+        created = self.recorded.created
+        while self._ended_waits and self._ended_waits[0][0] <= self.sequence:
+            _, whom, seconds = self._ended_waits.popleft()
+            if created is not None:
+                metrics.record_wait_end(created.spec.format, whom, seconds)

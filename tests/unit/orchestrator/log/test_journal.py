@@ -344,3 +344,26 @@ async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_
         await second.append(create_event("ask/2", CheckpointExpired()))
         await second.append(create_event("ask/1", CheckpointClosed()))
     assert ended == [("providers", 10), ("person", 90), ("person", 90)]
+
+
+async def test_a_wait_that_a_lost_owner_ended_is_measured_by_the_next_one_alone(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[float] = []
+    monkeypatch.setattr(metrics, "record_wait_end", lambda _format, _whom, seconds: ended.append(seconds))
+    clock = ManualClock()
+    old = create_journal(log, clock)
+    await old.claim("old", CREATED)
+    async with written(old) as writing:
+        await old.append(create_event("wait/1", WaitStarted()))
+        clock.advance(10)
+        new = await reopened(log, clock)
+        await new.claim("new")
+        appended = asyncio.create_task(old.append(create_event("wait/1", WaitFinished())))
+        with pytest.raises(ClaimLostError):
+            await asyncio.wait_for(asyncio.shield(writing), 30)
+        appended.cancel()
+    clock.advance(5)
+    async with written(new):
+        await new.append(create_event("wait/1", WaitFinished()))
+    assert ended == [15]
