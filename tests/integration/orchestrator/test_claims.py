@@ -265,6 +265,26 @@ async def test_a_replica_that_drains_writes_what_it_has_recorded_before_it_says_
         assert "debate_failed" in await stage.kinds(debate)
 
 
+async def test_what_a_draining_replica_still_writes_is_published_before_it_says_that_no_more_comes(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    reached, _ = hold_append(stage, monkeypatch, "debate_failed")
+    stage.gateway.fail("round/1/propose/*")
+    one = stage.replica("one")
+    one.runner._dependencies = replace(
+        one.dependencies,
+        publish=lambda events: heard.extend(event.kind for event in events),
+        end_publishing=lambda _tenant, _debate: heard.append("no more"),
+    )
+    async with one:
+        await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        await one.runner.drain()
+    assert "debate_failed" in heard
+    assert heard[-1] == "no more"
+
+
 async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

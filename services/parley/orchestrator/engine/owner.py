@@ -230,7 +230,10 @@ class DebateOwner:
     async def release(self) -> None:
         """Release the debate after `run` was cancelled, so that another replica can continue at once."""
         if self.accepted.is_set():
-            await self._journal.write_rest()  # a status must not be ahead of the log
+            try:
+                await self._journal.write_rest()  # a status must not be ahead of the log
+            finally:
+                self._dependencies.end_publishing(self.tenant, self._record.debate)
             await self._status_writer.release()
             if self._journal.recorded.closed:  # it was stopped just before it said so to the gateway
                 await self._debate.forget_answers()
