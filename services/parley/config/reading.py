@@ -227,8 +227,9 @@ def _describe_unknown(key: str, written: str, kind: Any, hints: Mapping[str, Any
         return "a key does not belong in a file; put it into a variable and name that with api_key_env"
     near = find_nearest(key, hints)
     near = to_camel(near) if near and written != key else near
-    known = f"known keys: {', '.join(sorted(hints))}"
-    return f"unknown key; did you mean {near}? {known.capitalize()}" if near else f"unknown key; {known}"
+    if near:
+        return f"unknown key; did you mean {near}?"
+    return f"unknown key; known keys: {', '.join(sorted(hints))}"
 
 
 def _unwrap_type(kind: Any) -> Any:

@@ -93,7 +93,7 @@ def test_a_file_that_says_more_than_evaluators_is_read_as_one_of_debates(section
     [
         (
             {"agents": [{"id": "a", "timout": 3}]},
-            "eval.json:5: agents[0].timout: unknown key; did you mean timeout? ",
+            "eval.json:5: agents[0].timout: unknown key; did you mean timeout?",
         ),
         ({"agents": [{"id": "a", "timeout": 30}]}, "eval.json:5: agents[0].timeout: must be at least 1000"),
         (

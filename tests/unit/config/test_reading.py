@@ -134,8 +134,12 @@ def test_the_judge_and_routes_may_be_called_stronger() -> None:
     [
         (
             "agents:\n- role: architect\n- role: security\n  modle: x\n",
+            "debate.yaml:4: agents[1].modle: unknown key; did you mean model?",
+        ),
+        (
+            "agents:\n- role: architect\n  qqq: x\n",
             (
-                "debate.yaml:4: agents[1].modle: unknown key; did you mean model? Known keys: clarification_prompt_path, enabled, id, model, name, provider, role, "
+                "debate.yaml:3: agents[0].qqq: unknown key; known keys: clarification_prompt_path, enabled, id, model, name, provider, role, "
                 "routes, summarization, summary_prompt_path, system_prompt_path, temperature, tool_call_limit, tools"
             ),
         ),
