@@ -91,7 +91,10 @@ def _json_mistake(error: json.JSONDecodeError) -> str:
 
 _YAML_MISTAKES: Final = (
     ("'\\t'", "a tab stands here; indent with spaces"),
-    ("found '<scalar>'", "text stands behind a closing quote"),
+    ("found '<scalar>'", "text stands behind a closing quote or bracket"),
+    ("<block end>, but found ','", "a comma stands behind a closing quote or bracket"),
+    ("found ']'", "a bracket closes nothing"),
+    ("found '}'", "a bracket closes nothing"),
     ("expected <block end>", "this line does not fit those before it; check how far each is indented"),
     (
         "mapping values are not allowed here",

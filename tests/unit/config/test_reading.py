@@ -191,7 +191,15 @@ def test_the_judge_and_routes_may_be_called_stronger() -> None:
             "judge:\n  role: @a\n",
             "debate.yaml:2: is not YAML: text that begins with such a character needs quotes",
         ),
-        ("judge:\n  role: 'it's'\n", "debate.yaml:2: is not YAML: text stands behind a closing quote"),
+        (
+            "judge:\n  role: 'it's'\n",
+            "debate.yaml:2: is not YAML: text stands behind a closing quote or bracket",
+        ),
+        ("agents: [{role: a}]]\n", "debate.yaml:1: is not YAML: a bracket closes nothing"),
+        (
+            "agents: [{role: a}], [{role: b}]\n",
+            "debate.yaml:1: is not YAML: a comma stands behind a closing quote or bracket",
+        ),
         (
             "debate:\n    rounds: 1\n  domain: x\n",
             "debate.yaml:3: is not YAML: this line does not fit those before it; check how far each is indented",
