@@ -16,8 +16,8 @@ class Effect(Protocol):
     async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Write what follows from a record. It is durable when this returns.
 
-        What needs no other write to be durable before is made by one call of `write`, after all reads that it needs: that waits for
-        the other effects of the record, so that a store can commit them together.
+        The writes that need no earlier one are made by one call of `write`, once all is read that they need: it waits for the other
+        effects of the record, so that a store can commit them together.
         """
 
     async def remove(self, tenant: str, record: RecordDebateRequest) -> None:

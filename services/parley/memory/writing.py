@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from parley.storage.ports import Collection, Documents, DuplicateError, Fields
@@ -43,34 +42,23 @@ async def run_to_common_write(*works: Work) -> None:
 
     So a store can commit them together. Raise the first error once all works have ended.
     """
-    common = _CommonWrite(len(works))
-    await write_together(*(common.run(number, work) for number, work in enumerate(works)))
+    arrivals = [asyncio.Event() for _ in works]
 
+    async def run(work: Work, arrived: asyncio.Event) -> None:
+        async def write(*writes: Coroutine[Any, Any, T]) -> list[T]:
+            arrived.set()
+            try:
+                for each in arrivals:
+                    await each.wait()
+            except asyncio.CancelledError:
+                for unbegun in writes:
+                    unbegun.close()
+                raise
+            return await write_together(*writes)
 
-class _CommonWrite:
-    """The first writes of several works, by their numbers."""
-
-    def __init__(self, works: int) -> None:
-        self._left = set(range(works))
-        self._begin = asyncio.Event()
-
-    async def run(self, number: int, work: Work) -> None:
         try:
-            await work(partial(self._write, number))
+            await work(write)
         finally:
-            self._come(number)
+            arrived.set()
 
-    async def _write(self, number: int, *writes: Coroutine[Any, Any, T]) -> list[T]:
-        self._come(number)
-        try:
-            await self._begin.wait()
-        except asyncio.CancelledError:
-            for each in writes:
-                each.close()
-            raise
-        return await write_together(*writes)
-
-    def _come(self, number: int) -> None:
-        self._left.discard(number)
-        if not self._left:
-            self._begin.set()
+    await write_together(*map(run, works, arrivals))
