@@ -23,6 +23,7 @@ from parley.runtime.work_words import ending_text
 from parley.v1.debate_pb2 import Feedback, ImportedDebate
 
 _TEXT_WIDTH: Final = 76
+_INDENT: Final = " " * len("Judge      ")
 
 
 def overview_lines(debate: Debate, hint: str, *, alone: bool, server: str | None = None) -> Iterable[str]:
@@ -71,8 +72,8 @@ def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"
     else:
-        why = f" ({debate.judge_reason})" if debate.judge_reason else ""
-        yield f"Judge      {debate.spec.judge.agent.id}{why}"
+        yield f"Judge      {debate.spec.judge.agent.id}"
+        yield from (f"{_INDENT}{each}" for each in debate.judge_reason.split("; ") if each)
         yield f"Rounds     {_rounds_text(debate)}"
     if debate.demonstration:
         yield "Note       a demonstration by a very small model; neither remembered nor rated"
@@ -99,10 +100,11 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
         yield f"Limit      {ending_text(debate.ended_by)}"
     for warning in debate.warnings:
         yield f"Warning    {warning}"
-    for line in failure_lines(debate.failures):
-        yield f"Failed     {line}"
-    if debate.HasField("failure"):
-        yield f"Why        {debate.failure.reason}: {debate.failure.message}"
+    failed = [f"Failed     {line}" for line in failure_lines(debate.failures)]
+    yield from failed
+    why = f"{debate.failure.reason}: {debate.failure.message}"
+    if debate.HasField("failure") and not any(line.endswith(f": {why}") for line in failed):
+        yield f"Why        {why}"
     if debate.status in RESUMABLE or (alone and debate.status in ACTIVE):
         yield f"Go on      {suggest(f'debate --resume {debate.id}', server)}"
 

@@ -18,6 +18,7 @@ from parley.v1.debate_pb2 import (
     Clarification,
     Contribution,
     DebateEstimate,
+    DebateFailure,
     DebateSpec,
     DraftGroup,
     DraftGroups,
@@ -249,6 +250,22 @@ def test_an_overview_calls_it_one_too() -> None:
         "a demonstration" in line for line in overview_lines(Debate(demonstration=True), "", alone=False)
     )
     assert not any("demonstration" in line for line in overview_lines(Debate(), "", alone=False))
+
+
+def test_an_overview_says_of_the_judge_one_thing_a_line() -> None:
+    state = Debate(judge_reason="it has the default routes; no agent's model is of its family (claude)")
+    state.spec.judge.agent.id = "judge"
+    lines = list(overview_lines(state, "", alone=False))
+    place = lines.index("Judge      judge")
+    assert lines[place + 1 : place + 3] == [
+        "           it has the default routes",
+        "           no agent's model is of its family (claude)",
+    ]
+
+
+def test_an_overview_says_why_a_debate_failed_that_no_failure_of_an_agent_says() -> None:
+    state = Debate(failure=DebateFailure(reason="INTERNAL", message="The store is full."))
+    assert "Why        INTERNAL: The store is full." in list(overview_lines(state, "", alone=False))
 
 
 def test_why_the_rounds_ended_is_told_in_few_words_for_every_reason() -> None:
