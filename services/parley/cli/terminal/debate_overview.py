@@ -114,7 +114,7 @@ def feedback_text(feedback: Feedback) -> str:
     word = "up" if feedback.value > 0 else "down"
     line = f"{word}: {one_line(feedback.message, SHORT_WIDTH)}" if feedback.message else word
     if not feedback.agent_ids:
-        return f"{line} (counted for no rating)"
+        return f"{line} (counted for no rating: demonstrations and evaluations are not rated)"
     agents = ", ".join(feedback.agent_ids)
     return (
         f"{line} (counted for {agents})" if feedback.rated else f"{line} (still to be counted for {agents})"

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from parley.cli.__main__ import run
+from parley.cli.terminal.debate_overview import feedback_text
 from parley.runtime.errors import FieldViolation, ParleyError, failed_precondition, invalid_argument
+from parley.v1.debate_pb2 import Feedback
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator
 
 
@@ -59,3 +61,9 @@ def test_a_refusal_is_one_line_and_a_code(
 def test_a_word_is_up_or_down(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["feedback", DEBATE_ID, "great"]) == 2
     assert "'great' is not one of 'up', 'down'" in capsys.readouterr().err
+
+
+def test_feedback_on_what_is_not_rated_says_why_it_counts_for_nobody() -> None:
+    assert feedback_text(Feedback(value=1)) == (
+        "up (counted for no rating: demonstrations and evaluations are not rated)"
+    )
