@@ -13,7 +13,7 @@ class Work:
     """A work that writes once it is told to, or fails or ends then instead."""
 
     def __init__(self) -> None:
-        self.goes_on = asyncio.Event()
+        self.goes_on, self.comes_to_write = asyncio.Event(), asyncio.Event()
         self.written = False
         self.fails = self.ends = False
 
@@ -22,6 +22,7 @@ class Work:
         if self.fails:
             raise StoreUnavailableError("away")
         if not self.ends:
+            self.comes_to_write.set()
             await write(self._write(), self._write())
 
     async def _write(self) -> None:
@@ -50,7 +51,7 @@ async def test_a_work_that_is_cancelled_before_its_write_writes_nothing() -> Non
     one, other = Work(), Work()
     running = asyncio.create_task(run_to_common_write(one.run, other.run))
     one.goes_on.set()
-    await asyncio.sleep(0)
+    await one.comes_to_write.wait()
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
