@@ -7,52 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from parley.orchestrator import metrics
-from parley.orchestrator.engine.owner import DebateOwner
-from parley.orchestrator.engine.status_writer import StatusWriter
-from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
-from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.phases import propose
-from parley.runtime.backoff import Backoff
-from parley.storage.ports import (
-    AppendConflictError,
-    Collection,
-    Fields,
-    Insert,
-    Log,
-    Record,
-    StoreUnavailableError,
-    Update,
-)
+from parley.storage.ports import Collection, Fields, Insert, Record
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1.event_pb2 import DebateFailed
-from tests.support.debate_logs import check_log, count_claims, hold_append, outcomes
+from tests.integration.orchestrator.owning import StallingLog, owns_nothing, wait_for_looks
+from tests.support.debate_logs import check_log, count_claims
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import TENANT, WITHIN, Backstage, make_debate, until
+from tests.support.orchestration import Backstage, make_debate, until
 from tests.support.other_code import run_other_code
 
 SPEC = make_debate(2, 1)
-
-
-async def looked(*replicas: Any) -> None:
-    """Wait until replicas have looked at the store some times."""
-    seen = [replica.dependencies.inbox for replica in replicas]
-    for inbox in seen:
-        original, count = inbox.list_waiting, asyncio.Event()
-        left = [3]
-
-        async def counted(
-            original: Any = original, count: asyncio.Event = count, left: list[int] = left
-        ) -> Any:
-            left[0] -= 1
-            if left[0] <= 0:
-                count.set()
-            return await original()
-
-        inbox.list_waiting = counted
-        await asyncio.wait_for(count.wait(), 30)
-        inbox.list_waiting = original
 
 
 async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
@@ -61,7 +26,7 @@ async def test_of_many_replicas_one_owns_a_debate(stage: Backstage) -> None:
     async with one, two:
         debates = [await one.create(SPEC) for _ in range(3)]
         await stage.gateway.wait_for("synthesis", 3)
-        await looked(one, two)
+        await wait_for_looks(one, two)
         hold.release()
         for debate in debates:
             events = await stage.comes_to(debate, "COMPLETED")
@@ -103,7 +68,7 @@ async def test_a_crashed_owners_debate_is_taken_over_after_its_lease_and_not_bef
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
         for seconds in (31, 28):
             clock.advance(seconds)
-            await looked(two)
+            await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
@@ -125,7 +90,7 @@ async def test_an_owner_whose_heartbeat_goes_on_is_left_alone(stage: Backstage) 
             await clock.sleeping()
             clock.advance(21)
             await until(partial(_heartbeat_after, stage, debate, before), "a heartbeat")
-            await looked(two)
+            await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         hold.release()
         await stage.comes_to(debate, "COMPLETED")
@@ -133,25 +98,6 @@ async def test_an_owner_whose_heartbeat_goes_on_is_left_alone(stage: Backstage) 
 
 async def _heartbeat_after(stage: Backstage, debate: str, before: int) -> bool:
     return (await stage.record(debate)).heartbeat > before
-
-
-class StallingLog:
-    """A log whose appends wait while it is stalled."""
-
-    def __init__(self, log: Log) -> None:
-        self.inner = log
-        self.going = asyncio.Event()
-        self.going.set()
-        self.waiting = asyncio.Event()
-
-    async def append(self, log: str, record: Record, **beside: Any) -> None:
-        if not self.going.is_set():
-            self.waiting.set()
-            await self.going.wait()
-        await self.inner.append(log, record, **beside)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
 
 async def test_a_stalled_owner_is_taken_over_and_then_writes_nothing(stage: Backstage) -> None:
@@ -168,17 +114,13 @@ async def test_a_stalled_owner_is_taken_over_and_then_writes_nothing(stage: Back
             events = await stage.comes_to(debate, "COMPLETED")
             before = await stage.record(debate)
             log.going.set()
-            await until(lambda: _owns_nothing(one), "the stalled one stops")
+            await until(lambda: owns_nothing(one), "the stalled one stops")
         assert await stage.events(debate) == events
         after = await stage.record(debate)
     check_log(events)
     assert events[-1].epoch == 2
     # The new owner may have sent one more heartbeat.
     assert replace(after, heartbeat=before.heartbeat, alive=before.alive) == before
-
-
-async def _owns_nothing(replica: Any) -> bool:
-    return not replica.runner._owned
 
 
 async def test_an_owner_that_hears_of_a_later_claim_by_its_heartbeat_stops_too(stage: Backstage) -> None:
@@ -200,164 +142,11 @@ async def _owns_nothing_after_a_heartbeat(replica: Any, clock: ManualClock) -> b
     # A write that was late may have told it already: then no heartbeat is to come.
     if clock.sleepers:
         clock.advance(21)
-    return await _owns_nothing(replica)
+    return await owns_nothing(replica)
 
 
 async def _epoch(stage: Backstage, debate: str, epoch: int) -> bool:
     return (await stage.record(debate)).epoch == epoch
-
-
-def hold_rest(monkeypatch: pytest.MonkeyPatch, status: str) -> asyncio.Event:
-    """Hold for ever the first write that a debate rests with a status. Return the event that is set then."""
-    write, reached = DebateIndex.write, asyncio.Event()
-
-    async def hold_first(index: DebateIndex, update: Update) -> bool:
-        rests = update.changes.get("status") == status and not update.changes["open"]
-        if rests and not reached.is_set():
-            reached.set()
-            await asyncio.Event().wait()
-        return await write(index, update)
-
-    monkeypatch.setattr(DebateIndex, "write", hold_first)
-    return reached
-
-
-def hold_after_close(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Hold owners for ever once their debates are closed. Return the event that is set then."""
-    reached = asyncio.Event()
-
-    async def hold(_writer: StatusWriter) -> None:
-        reached.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(StatusWriter, "write_closed", hold)
-    return reached
-
-
-@pytest.mark.parametrize("status", [PAUSED, FAILED])
-async def test_a_replica_that_drains_as_a_debate_comes_to_rest_says_in_its_record_that_it_rests(
-    stage: Backstage, status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached = hold_rest(monkeypatch, status)
-    if status == PAUSED:
-        stage.gateway.hold("round/1/propose/*")
-    else:
-        stage.gateway.fail("round/1/propose/*")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        if status == PAUSED:
-            await one.intervene(debate, "pause", stop_calls=True)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        await one.runner.drain()
-        await stage.comes_to(debate, status)
-
-
-async def test_a_replica_that_drains_writes_what_it_has_recorded_before_it_says_so_in_the_record(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached, _ = hold_append(stage, monkeypatch, "debate_failed")
-    stage.gateway.fail("round/1/propose/*")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        await one.runner.drain()
-        assert (await stage.record(debate)).status == FAILED
-        assert "debate_failed" in await stage.kinds(debate)
-
-
-async def test_what_a_draining_replica_still_writes_is_published_before_it_says_that_no_more_comes(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard: list[str] = []
-    reached, _ = hold_append(stage, monkeypatch, "debate_failed")
-    stage.gateway.fail("round/1/propose/*")
-    one = stage.replica("one")
-    one.runner._dependencies = replace(
-        one.dependencies,
-        publish=lambda events: heard.extend(event.kind for event in events),
-        end_publishing=lambda _tenant, _debate: heard.append("no more"),
-    )
-    async with one:
-        await one.create(SPEC)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        await one.runner.drain()
-    assert "debate_failed" in heard
-    assert heard[-1] == "no more"
-
-
-async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended: list[str] = []
-    monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
-    reached, released = hold_append(stage, monkeypatch, "debate_failed")
-    stage.gateway.fail("round/1/propose/*")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        other = Journal(stage.store.log, one.dependencies.clock, TENANT, debate, await stage.events(debate))
-        await other.claim("two")
-        released.set()
-        await until(lambda: _owns_nothing(one), "the claim is lost")
-    assert ended == []
-
-
-async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached, released = hold_append(stage, monkeypatch, "debate_failed")
-    execute, write, stopped, logs = DebateOwner._execute, DebateIndex.write, asyncio.Event(), []
-
-    async def note_end(owner: DebateOwner) -> None:
-        await execute(owner)
-        stopped.set()
-
-    async def note_log(index: DebateIndex, update: Update) -> bool:
-        if update.changes.get("status") == FAILED:
-            logs.append(await stage.kinds(debate))
-        return await write(index, update)
-
-    monkeypatch.setattr(DebateOwner, "_execute", note_end)
-    monkeypatch.setattr(DebateIndex, "write", note_log)
-    stage.gateway.fail("round/1/propose/*")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        ((owner, _),) = one.runner._owned.values()
-        owner.slot.revoked.set()
-        await asyncio.wait_for(stopped.wait(), WITHIN)
-        released.set()
-        await stage.comes_to(debate, FAILED)
-    assert ["debate_failed" in kinds for kinds in logs] == [True]
-
-
-async def test_a_replica_that_drains_as_a_paused_debate_is_cancelled_does_not_say_that_it_is_paused(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached = hold_after_close(monkeypatch)
-    stage.gateway.hold("round/1/propose/*")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        await one.intervene(debate, "pause", stop_calls=True)
-        await stage.comes_to(debate, PAUSED)
-        await one.intervene(debate, "cancel")
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        await one.runner.drain()
-        assert (await stage.record(debate)).status == CANCELLED
-    async with stage.replica("two"):
-        await stage.comes_to(debate, CANCELLED)
-
-
-async def test_a_replica_that_drains_just_after_a_debate_has_closed_still_lets_the_gateway_forget_its_answers(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached = hold_after_close(monkeypatch)
-    async with stage.replica("one") as one:
-        await one.create(SPEC)
-        await asyncio.wait_for(reached.wait(), WITHIN)
-        await one.runner.drain()
-    (told,) = stage.gateway.unkept
-    assert {step for step, _ in told} == set(stage.gateway.steps())
 
 
 async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backstage) -> None:
@@ -393,7 +182,7 @@ async def test_a_replica_that_runs_no_debates_looks_at_those_of_others(
         await hold.reached.wait()
         reader = stage.replica("reader", adopt=False, max_debates=0)
         running = asyncio.create_task(reader.runner.run())
-        await looked(reader)
+        await wait_for_looks(reader)
         running.cancel()
         await asyncio.wait({running})
         assert "a scan of the store failed" not in capsys.readouterr().out
@@ -408,7 +197,7 @@ async def test_foreign_debates_are_left_alone_until_somebody_intervenes(stage: B
         await hold.reached.wait()
     hold.release()
     async with stage.replica("two", adopt=False) as two:
-        await looked(two)
+        await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         await two.intervene(debate, "resume")
         check_log(await stage.comes_to(debate, "COMPLETED"))
@@ -423,7 +212,7 @@ async def test_a_debate_that_was_accepted_without_a_slot_runs_when_there_is_one_
         await hold.reached.wait()
         second = await one.create(SPEC)
         assert await stage.kinds(second) == ["debate_created"]
-        await looked(one)
+        await wait_for_looks(one)
         assert await stage.kinds(second) == ["debate_created"]
         hold.release()
         check_log(await stage.comes_to(first, "COMPLETED"))
@@ -454,91 +243,6 @@ async def test_a_debate_is_owned_once_where_a_look_at_the_store_comes_between_it
 
 async def _owns(replica: Any, key: str) -> bool:
     return key in replica.runner._owned
-
-
-class ShakyLog(StallingLog):
-    """A log that takes every third append without saying so, and loses every other third."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(log)
-        self.sent: dict[tuple[str, str], tuple[bytes, ...]] = {}
-        self._count = 0
-
-    async def append(self, log: str, record: Record, **beside: Any) -> None:
-        self._count += 1
-        assert self.sent.setdefault((log, record.append_id), record.entries) == record.entries
-        if self._count > 1 and self._count % 3 == 1:
-            raise StoreUnavailableError("lost")
-        await self.inner.append(log, record, **beside)
-        if self._count % 3 == 2:
-            raise StoreUnavailableError("kept")
-
-
-async def test_a_store_that_is_shaky_loses_and_repeats_nothing(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("parley.orchestrator.log.journal._BACKOFF", Backoff(first=0.001, maximum=0.01))
-    log: Any = ShakyLog(stage.store.log)
-    async with stage.replica("one", log=log) as one:
-        events = await stage.comes_to(await one.create(SPEC), "COMPLETED")
-    check_log(events)
-    assert len(outcomes(events)) == len(stage.gateway.steps()) + 3  # the vote, ratings and memory
-    assert len(stage.gateway.steps()) == 8
-
-
-async def test_a_heartbeat_that_finds_the_store_away_does_not_stop_the_debate(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hold = stage.gateway.hold("synthesis")
-    missed = asyncio.Event()
-
-    async def keep_lease(*_: object, **__: object) -> bool:
-        missed.set()
-        raise StoreUnavailableError("away")
-
-    async with stage.replica("one", lease_seconds=0.03) as one:
-        monkeypatch.setattr(DebateIndex, "renew_lease", keep_lease)
-        debate = await one.create(SPEC)
-        async with asyncio.timeout(30):
-            await hold.reached.wait()
-            await missed.wait()
-        hold.release()
-        events = await stage.comes_to(debate, "COMPLETED")
-    assert events[-1].epoch == 1
-
-
-async def _forged_after(stage: Backstage, debate: str) -> bool:
-    """Append what is no event; false where the owner was about to write at that place when it died."""
-    forged = Record(len(await stage.events(debate)) + 1, "forged", (b"{}",))
-    try:
-        await stage.store.log.append(f"default/{debate}", forged)
-    except AppendConflictError:
-        return False
-    return True
-
-
-async def test_a_damaged_log_is_said_and_not_tried_again_and_again(stage: Backstage) -> None:
-    hold = stage.gateway.hold("synthesis")
-    async with stage.replica("one") as one:
-        debate = await one.create(SPEC)
-        await hold.reached.wait()
-    await until(partial(_forged_after, stage, debate), "it writes no more, and its last event is forged")
-    reads = 0
-    read = stage.store.log.read
-
-    class Counting(StallingLog):
-        async def read(self, log: str, after: int = 0, limit: int = 1000) -> Any:
-            nonlocal reads
-            reads += 1
-            return await read(log, after, limit)
-
-    log: Any = Counting(stage.store.log)
-    hold.release()
-    async with stage.replica("two", log=log) as two:
-        other = await two.create(SPEC)
-        await stage.comes_to(other, "COMPLETED")
-        await looked(two)
-    assert reads == 1, "that of a new debate is not read"
 
 
 @pytest.mark.parametrize("act", ["cancel", "pause"])

@@ -12,7 +12,7 @@ from parley.orchestrator.engine.inbox import Inbox
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DEBATES, DebateIndex, LivenessWindow
 from parley.storage.ports import StoreUnavailableError
-from tests.integration.orchestrator.test_claims import looked
+from tests.integration.orchestrator.owning import wait_for_looks
 from tests.support.debate_logs import count_claims
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, make_debate, until
@@ -32,9 +32,9 @@ async def test_a_dead_owner_whose_clock_was_wrong_is_taken_over_too(
         debate = await one.create(SPEC)
         await stage.gateway.wait_for("round/1/refine/*", 2)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
-        await looked(two)
+        await wait_for_looks(two)
         clock.advance(lease - 1)
-        await looked(two)
+        await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
@@ -51,11 +51,11 @@ async def test_an_owner_whose_heartbeats_are_seen_has_a_whole_lease_whatever_it_
         await stage.gateway.wait_for("round/1/refine/*", 2)
     clock.advance(3600)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
-        await looked(two)
+        await wait_for_looks(two)
         await stage.store.documents.update(DEBATES, f"default/{debate}", {"heartbeat": 1000})
-        await looked(two)
+        await wait_for_looks(two)
         clock.advance(59)
-        await looked(two)
+        await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
@@ -82,15 +82,15 @@ async def test_silent_owners_are_looked_for_when_there_can_be_one_and_not_before
     clock.advance(10)
     monkeypatch.setattr(DebateIndex, "list_owned", note)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
-        await looked(two)
+        await wait_for_looks(two)
         clock.advance(19)
-        await looked(two)
+        await wait_for_looks(two)
         assert searches == [10], "its heartbeat at 0 can be old at 30, and not before"
         clock.advance(1.5)
-        await looked(two)
+        await wait_for_looks(two)
         assert searches[1] == 30.5
         clock.advance(29)
-        await looked(two)
+        await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         clock.advance(2)
         hold.release()
@@ -109,13 +109,13 @@ async def test_an_owner_that_claims_after_a_look_and_dies_is_found_half_a_lease_
             await other.create(SPEC)
         await stage.gateway.wait_for("round/1/refine/*", 2 * others)
     async with stage.replica("two", exclusive=False, clock=clock, lease_seconds=60) as two:
-        await looked(two)
+        await wait_for_looks(two)
         async with stage.replica("one", exclusive=False, clock=clock, lease_seconds=60) as one:
             debate = await one.create(SPEC)
             await stage.gateway.wait_for("round/1/refine/*", 2 * others + 2)
         for seconds in (31, 28):
             clock.advance(seconds)
-            await looked(two)
+            await wait_for_looks(two)
         assert await count_claims(stage, debate) == 1
         clock.advance(3)
         hold.release()
@@ -147,7 +147,7 @@ async def test_a_look_reads_no_record_of_a_debate_that_is_owned_and_well(
         await stage.gateway.wait_for("synthesis", 3)
         monkeypatch.setattr(DebateIndex, "list_owned", note_owned)
         monkeypatch.setattr(DebateIndex, "list_waiting", note_waiting)
-        await looked(one, two)
+        await wait_for_looks(one, two)
         assert not any(read)
         hold.release()
         for debate in debates:
