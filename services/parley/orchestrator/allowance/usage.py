@@ -265,8 +265,10 @@ class MeteredLog:
         tokens, cost = summed.tokens, summed.cost_micros
         if summed.budget_key_id is not None:
             self._remember(log, summed.budget_key_id)
+        # Read before anything is counted: an append whose writer is stopped meanwhile comes again.
+        key = await self._find_budget_key(log) if tokens or cost else ""
         await self._usage.count(_tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=size)
-        if (tokens or cost) and (key := await self._find_budget_key(log)):
+        if key:
             await self._usage.count(key_account(_tenant(log), key), tokens=tokens, cost_micros=cost)
 
     async def _find_budget_key(self, log: str) -> str:

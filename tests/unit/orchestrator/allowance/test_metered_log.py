@@ -1,6 +1,7 @@
 """What is appended counts for its tenant: bytes, tokens and money, of calls that were stopped too."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import Closed, Event, Paused, StoppedCall
 from tests.support.encryption import create_keys, damage_data_key
 from tests.support.manual_clock import ManualClock
+from tests.support.passing_log import PassingLog
 from tests.unit.orchestrator.made_logs import CREATED, failed, log, succeeded
 
 USED = Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
@@ -72,3 +74,25 @@ async def test_a_log_whose_data_key_is_damaged_is_deleted(tmp_path: Path) -> Non
         await store.documents.prepare(TENANT_USE)
         await MeteredLog(store.log, TenantUsage(store.documents, ManualClock(), "one")).delete("acme/deb-1")
         assert not await store.log.read("acme/deb-1")
+
+
+async def test_what_is_appended_again_since_its_writer_was_stopped_counts_once(store: Store) -> None:
+    created = Event()
+    created.CopyFrom(CREATED)
+    created.debate_created.budget_key_id = "0123456789ab"
+    entries = [each.entry for each in log(created, succeeded(WORK, "text", usage=USED))]
+    await store.log.append("acme/deb-1", Record(1, "first", tuple(entries[:1])))
+    use, reading = TenantUsage(store.documents, ManualClock(), "one"), asyncio.Event()
+
+    class Held(PassingLog):
+        async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+            reading.set()
+            return await asyncio.Future()
+
+    second = Record(2, "second", tuple(entries[1:]))
+    writing = asyncio.create_task(MeteredLog(Held(store.log), use).append("acme/deb-1", second))
+    await asyncio.wait_for(reading.wait(), 30)
+    writing.cancel()
+    await asyncio.wait({writing})
+    await MeteredLog(store.log, use).append("acme/deb-1", second)
+    assert (await use.get_counts("acme")).tokens == 15
