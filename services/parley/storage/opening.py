@@ -119,7 +119,7 @@ async def open_store(
             await stored.documents.prepare(DATA_KEYS)
             await keys.require_all()
             if stored.exclusive and not keys.is_on:
-                # Nothing in it is sealed, and nobody seals anything meanwhile. The log still has room to seal that no caller may fill.
+                # Nothing in it is sealed, and nobody seals anything meanwhile. The log still checks what is appended.
                 yield Store(stored.documents, log, stored.exclusive)
                 return
         yield Store(documents, log, stored.exclusive)

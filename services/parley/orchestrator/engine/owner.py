@@ -62,7 +62,7 @@ class OwnerDependencies(Struct, frozen=True):
 
     Attributes:
         follow_up: What follows an answer, within `follow_up_limits`.
-        publish: Gets the events that the owner has recorded, for those who watch the debate here.
+        publish: Gets the events of the owner once they are durable, for those who watch the debate here.
         end_publishing: Gets tenant and debate once no more events come from here.
         owner: The name of this replica in claims, new for every process.
         lease_heartbeat_seconds: How often the owner renews its lease.

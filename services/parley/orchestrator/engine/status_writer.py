@@ -25,7 +25,11 @@ _logger = get_logger(__name__)
 
 
 class StatusWriter:
-    """Writes the record of one debate for its owner."""
+    """Writes the record of one debate for its owner.
+
+    Attributes:
+        claimed_status: The status that is written with a claim; None leaves it as it is.
+    """
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ _MAX_CLAIMS = 5
 
 
 Publish = Callable[[Sequence[Envelope]], None]
-"""Takes events that were just recorded."""
+"""Takes events that have just become durable."""
 
 PlanUpdate = Callable[[Sequence[Envelope]], Update | None]
 """Returns the update of the debate's record in the index that follows from events, if any does. It is written along with them."""
@@ -221,8 +221,8 @@ class Journal:
         with suppress(ClaimLostError):  # a faster writer has written the same first event
             await self._append(sealed, patient=False)
 
-    async def append(self, *events: Event) -> Sequence[Envelope]:
-        """Record events as one record. Return them once they are durable. `run_writer` must be running.
+    async def append(self, *events: Event) -> None:
+        """Record events as one record, and wait until they are durable. `run_writer` must be running.
 
         Raises:
             UnrecordableError: they cannot be recorded; other events are not affected.
@@ -231,7 +231,6 @@ class Journal:
         # Such as a person's answer: it may be used before the caller goes on.
         self._last_outcome = sealed[-1].sequence
         await self.wait_until_written()  # if the caller is cancelled, the events are still written
-        return sealed
 
     def record(self, event: Event, *, is_paid: bool = False) -> None:
         """Record an outcome. It counts at once; what leaves this owner next waits for it with `write_outcomes`.
