@@ -124,11 +124,11 @@ def by_first(both: list[list[str]]) -> Callable[[list[str]], Any]:
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
-        (by_first([["P1"]]), "it leaves out P2"),
-        (by_first([["P1", "P2"], ["P2"]]), "it names P2 more than once"),
-        (by_first([["P1", "P2", "P3"]]), "'P3' is no position"),
-        (by_first([["64", "204"]]), "'64' is no position"),
-        (lambda names: {"groups": [names], "cannot_be_told": ["P1"]}, "it names P1 more than once"),
+        (by_first([["P1"]]), "it leaves out the position “"),
+        (by_first([["P1", "P2"], ["P2"]]), "” more than once"),
+        (by_first([["P1", "P2", "P3"]]), "'P3' is the name of no position"),
+        (by_first([["64", "204"]]), "'64' is the name of no position"),
+        (lambda names: {"groups": [names], "cannot_be_told": ["P1"]}, "” more than once"),
         (lambda _: "no groups", "did not say"),
     ],
     ids=["one is missing", "one is there twice", "one too many", "numbers of a text", "in both", "no JSON"],

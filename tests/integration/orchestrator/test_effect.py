@@ -130,7 +130,7 @@ async def test_a_closed_question_has_a_percentage_which_the_word_of_the_judge_do
     ("said", "reason"),
     [
         (lambda _prompt: None, "who wrote the answer did not group the positions"),
-        (lambda _prompt: {"groups": [["P1"]]}, "it leaves out P2"),
+        (lambda _prompt: {"groups": [["P1"]]}, "it leaves out the position “"),
         (
             lambda _prompt: {"groups": [["P1"]], "cannot_be_told": ["P2"]},
             "who wrote the answer could not tell which positions are the same",

@@ -135,7 +135,7 @@ def _read(asked: PositionQuestion, said: AnswerPositions | None) -> tuple[Sequen
         return (), _NOT_ASKED
     if said is None:
         return (), _NOT_GROUPED
-    groups = read_groups(said, len(asked.positions))
+    groups = read_groups(said, asked.positions)
     if isinstance(groups, str):
         return (), f"who wrote the answer grouped the positions badly: {groups}"
     return (

@@ -34,6 +34,8 @@ GROUPING_RULES: Final = (
 )
 """How positions are to be grouped."""
 _MARKS: Final = str.maketrans("", "", "*`\"'")
+_MAX_QUOTED: Final = 80
+"""Characters of a position in a line about it."""
 _PROMPT: Final = "{names} are positions that agents take on the question. Group them. "
 
 
@@ -71,18 +73,25 @@ def bounded_schema(count: int) -> dict[str, Any]:
     return schema
 
 
-def read_groups(answer: PositionGroups, count: int) -> list[list[int]] | str:
+def read_groups(answer: PositionGroups, positions: Sequence[str]) -> list[list[int]] | str:
     """Return the places of the positions in each group, from 0; positions that cannot be told are in none.
 
-    If the answer does not name each of so many positions once, or names others, return what is wrong with it.
+    If the answer does not name each of the positions once, or names others, return what is wrong with it, for people: they know
+    a position by its words.
     """
-    names = position_names(count)
+    names = position_names(len(positions))
     groups = [_clean(group) for group in answer.groups]
     given = Counter([*chain(*groups), *_clean(answer.cannot_be_told)])
-    wrong = [f"{each[:20]!r} is no position" for each in given if each not in names]
-    wrong += [f"it leaves out {each}" for each in names if not given[each]]
-    wrong += [f"it names {each} more than once" for each in names if given[each] > 1]
+    wrong = [f"{each[:20]!r} is the name of no position" for each in given if each not in names]
+    words = dict(zip(names, map(_quote, positions), strict=True))
+    wrong += [f"it leaves out the position {words[each]}" for each in names if not given[each]]
+    wrong += [f"it names the position {words[each]} more than once" for each in names if given[each] > 1]
     return wrong[0] if wrong else [[names.index(each) for each in group] for group in groups if group]
+
+
+def _quote(position: str) -> str:
+    line = " ".join(position.split())
+    return f"“{line[:_MAX_QUOTED]}…”" if len(line) > _MAX_QUOTED else f"“{line}”"
 
 
 def _clean(names: Sequence[str]) -> list[str]:
@@ -150,7 +159,7 @@ async def _ask_once(
     answer = await debate.ask_structured(
         key, agent, Task(GROUPING.create_work(agent.id, number), prompt), shape
     )
-    groups = answer if isinstance(answer, StepFailed) else read_groups(answer, len(shown))
+    groups = answer if isinstance(answer, StepFailed) else read_groups(answer, shown)
     if isinstance(groups, StepFailed | str):
         why = groups if isinstance(groups, str) else groups.message
         debate.warn(key, f"{agent.id} did not say which positions are the same answer: {why}")

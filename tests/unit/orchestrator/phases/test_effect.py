@@ -39,14 +39,17 @@ def test_positions_are_grouped_as_the_judge_says_and_the_answer_takes_one() -> N
 @pytest.mark.parametrize(
     ("groups", "unknown"),
     [
-        ([["P1", "P2"]], "who wrote the answer grouped the positions badly: it leaves out P3"),
+        (
+            [["P1", "P2"]],
+            "who wrote the answer grouped the positions badly: it leaves out the position “Postgres.”",
+        ),
         (
             [["P1", "P2", "P3", "P4", "P9"]],
-            "who wrote the answer grouped the positions badly: 'P9' is no position",
+            "who wrote the answer grouped the positions badly: 'P9' is the name of no position",
         ),
         (
             [["P1", "P2"], ["P2", "P3", "P4"]],
-            "who wrote the answer grouped the positions badly: it names P2 more than once",
+            "who wrote the answer grouped the positions badly: it names the position “Take Postgres.” more than once",
         ),
     ],
 )

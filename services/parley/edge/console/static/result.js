@@ -98,6 +98,20 @@ function createRest(debateId, log, agreement, answer, signal) {
 }
 
 /**
+ * Why it is not known who takes which position, each reason once.
+ * @param {string | undefined} first
+ * @param {string | undefined} last
+ * @returns {Node[]}
+ */
+function createUnknown(first, last) {
+  if (first && first === last) return [h("p", {}, "Who takes which position, at first and in the end, cannot be told: ", printable(first))];
+  return [
+    ...(first ? [h("p", {}, "How the first drafts vote cannot be told: ", printable(first))] : []),
+    ...(last ? [h("p", {}, "Which positions the agents take in the end cannot be told: ", printable(last))] : []),
+  ];
+}
+
+/**
  * @param {any} effect
  * @param {DebateLog} log
  */
@@ -116,8 +130,7 @@ function createDecision(effect, log) {
     h("h2", {}, "What was decided, and how sure"),
     h("p", {}, "How sure: ", printable(sure.filter(Boolean).join("; ") || "not known"), confidence.judgeWord ? `; the judge says ${printable(confidence.judgeWord)}` : ""),
     comparison ? h("p", {}, COMPARISONS[/** @type {keyof typeof COMPARISONS} */ (comparison)] ?? "") : null,
-    effect.firstVoteUnknown ? h("p", {}, "How the first drafts vote cannot be told: ", printable(effect.firstVoteUnknown)) : null,
-    effect.lastVoteUnknown ? h("p", {}, "Which positions the agents take in the end cannot be told: ", printable(effect.lastVoteUnknown)) : null,
+    ...createUnknown(effect.firstVoteUnknown, effect.lastVoteUnknown),
     h(
       "ol",
       { class: "positions" },
