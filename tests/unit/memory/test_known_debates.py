@@ -1,41 +1,29 @@
 """Debates that a process knows: they are looked up, and not read again, as long as they are stored."""
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from parley.memory.debate import DEBATES, FORGETTING, RECORDING, storage_key, to_fields
 from parley.memory.embedding import Embedding
 from parley.memory.known_debates import KnownDebates
 from parley.memory.stored_vectors import to_vector
-from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Documents
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 from tests.support.manual_clock import ManualClock
+from tests.unit.memory.reads import note_reads
 
 SMALL = PastDebate(debate_id="deb-1", question="Which?", conclusion="This one.")
 LARGE = PastDebate(debate_id="deb-2", question="Which?", conclusion="x" * 10_000)
 KEYS = [storage_key("acme", each.debate_id) for each in (SMALL, LARGE)]
 
 
-class Kept:
+class KeptDebates:
     """A store with both debates, and which of them were read whole."""
 
     def __init__(self, documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
         self.documents = documents
         self.clock = ManualClock()
         self.known = KnownDebates(documents, self.clock)
-        self.read: list[str] = []
-        find = documents.find
-
-        async def note(*args: Any, **kwargs: Any) -> Sequence[Document]:
-            found = await find(*args, **kwargs)
-            self.read += [each.key for each in found if "record" in each.fields]
-            return found
-
-        monkeypatch.setattr(documents, "find", note)
+        self.read = note_reads(documents, monkeypatch, "record")
 
     async def read_now(self) -> list[str]:
         """Load both and return which were read whole."""
@@ -45,16 +33,15 @@ class Kept:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Kept]:
-    async with open_store(f"sqlite:///{tmp_path}", "memory") as store:
-        await store.documents.prepare(DEBATES)
-        for key, each in zip(KEYS, (SMALL, LARGE), strict=True):
-            fields = to_fields("acme", RecordDebateRequest(debate=each), Embedding(to_vector([1.0]), "m"))
-            await store.documents.insert(DEBATES, key, fields)
-        yield Kept(store.documents, monkeypatch)
+async def kept(documents: Documents, monkeypatch: pytest.MonkeyPatch) -> KeptDebates:
+    await documents.prepare(DEBATES)
+    for key, each in zip(KEYS, (SMALL, LARGE), strict=True):
+        fields = to_fields("acme", RecordDebateRequest(debate=each), Embedding(to_vector([1.0]), "m"))
+        await documents.insert(DEBATES, key, fields)
+    return KeptDebates(documents, monkeypatch)
 
 
-async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: Kept) -> None:
+async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: KeptDebates) -> None:
     assert await kept.read_now() == KEYS
     kept.clock.advance(23 * 3600)
     assert await kept.read_now() == KEYS[1:]
@@ -62,14 +49,14 @@ async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: Kept) -> 
     assert await kept.read_now() == KEYS
 
 
-async def test_a_debate_whose_mark_has_not_ended_is_not_read_again(kept: Kept) -> None:
+async def test_a_debate_whose_mark_has_not_ended_is_not_read_again(kept: KeptDebates) -> None:
     await kept.read_now()
     await kept.documents.update(DEBATES, KEYS[0], {"unfinished": RECORDING})
     assert await kept.read_now() == KEYS[1:]
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: Kept, known: bool) -> None:
+async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: KeptDebates, known: bool) -> None:
     if known:
         await kept.read_now()
     await kept.documents.update(DEBATES, KEYS[0], {"unfinished": FORGETTING})
@@ -79,7 +66,7 @@ async def test_a_debate_that_is_forgotten_elsewhere_is_not_returned(kept: Kept, 
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["here", "elsewhere"])
-async def test_nothing_is_kept_of_a_debate_that_was_forgotten(kept: Kept, here: bool) -> None:
+async def test_nothing_is_kept_of_a_debate_that_was_forgotten(kept: KeptDebates, here: bool) -> None:
     await kept.read_now()
     if here:
         kept.known.remove(KEYS[0])

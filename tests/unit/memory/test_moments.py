@@ -1,15 +1,12 @@
 """What stands out in a debate is found by rules, once a debate wherever its process stops, and goes with the debate."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from parley.memory.moments import MOMENTS, Moments
 from parley.memory.retention import DAY, Retention, end_effect
 from parley.moment_rules import find_moments
-from parley.storage.opening import open_store
 from parley.storage.ports import Documents
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES
 from parley.v1.memory_pb2 import (
@@ -154,7 +151,7 @@ def test_quotations_and_names_are_bounded() -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptMoments:
     documents: Documents
 
     @property
@@ -173,13 +170,14 @@ class Kept:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
-    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
-        await store.documents.prepare(MOMENTS)
-        yield Kept(store.documents)
+async def kept(documents: Documents) -> KeptMoments:
+    await documents.prepare(MOMENTS)
+    return KeptMoments(documents)
 
 
-async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by_kind(kept: Kept) -> None:
+async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by_kind(
+    kept: KeptMoments,
+) -> None:
     await kept.moments.apply("acme", record(*FLIP, debate_id="deb-1", at=3000))
     await kept.moments.apply("acme", reversing("deb-2", 1000))
     await kept.moments.apply("acme", record(*LONE, debate_id="deb-3", at=2000))
@@ -189,7 +187,7 @@ async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by
     assert await kept.listed("other") == []
 
 
-async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(kept: Kept) -> None:
+async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(kept: KeptMoments) -> None:
     for number in range(3):
         await kept.moments.apply("acme", reversing(f"deb-{number}", reasons=("", "", "")))
     found: list[tuple[str, str]] = []
@@ -202,7 +200,7 @@ async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(
 
 
 async def test_all_moments_of_a_debate_are_written_by_one_commit(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
+    kept: KeptMoments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = count_commits(monkeypatch)
     await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")))
@@ -211,7 +209,9 @@ async def test_all_moments_of_a_debate_are_written_by_one_commit(
 
 
 @pytest.mark.parametrize("lost", [True, False])
-async def test_wherever_its_process_stops_a_debate_has_its_moments_once(kept: Kept, lost: bool) -> None:
+async def test_wherever_its_process_stops_a_debate_has_its_moments_once(
+    kept: KeptMoments, lost: bool
+) -> None:
     request, stops = reversing("deb-1", reasons=("", "")), 0
     for limit in range(10):
         try:
@@ -229,7 +229,9 @@ async def test_wherever_its_process_stops_a_debate_has_its_moments_once(kept: Ke
     assert stops == 3, "what is written by one commit, and each that is deleted"
 
 
-async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_alone(kept: Kept) -> None:
+async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_alone(
+    kept: KeptMoments,
+) -> None:
     await kept.moments.apply("acme", reversing("deb-1", reasons=("", "")))
     await kept.moments.apply("acme", record(*LONE))
     assert [each.kind for each in await kept.listed()] == [MOMENT_KIND_LONE_DISSENTER_WON]
@@ -237,7 +239,9 @@ async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_
     assert await kept.documents.find(MOMENTS, {}) == []
 
 
-async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_tenants(kept: Kept) -> None:
+async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_tenants(
+    kept: KeptMoments,
+) -> None:
     for tenant, name in (("acme", "deb-1"), ("acme", "deb-10"), ("other", "deb-1")):
         await kept.moments.apply(tenant, reversing(name))
     await kept.moments.remove("acme", record(debate_id="deb-1"))
@@ -246,7 +250,7 @@ async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_ten
 
 
 async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and_those_of_others_stay(
-    kept: Kept,
+    kept: KeptMoments,
 ) -> None:
     for tenant, name, at in (("acme", "deb-1", 1000), ("other", "deb-2", 1999), ("acme", "deb-3", 2001)):
         await kept.moments.apply(tenant, reversing(name, at, reasons=("", "")))
@@ -261,7 +265,7 @@ async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and
     assert [each.debate_id for each in await kept.listed()] == ["deb-3", "deb-3"]
 
 
-async def test_a_moment_that_cannot_be_read_hides_no_other(kept: Kept) -> None:
+async def test_a_moment_that_cannot_be_read_hides_no_other(kept: KeptMoments) -> None:
     await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")))
     await kept.documents.update(MOMENTS, "acme/deb-1/001", {"moment": {"nothing": 1}})
     assert sorted(await kept.earlier()) == ["old-0", "old-2"]

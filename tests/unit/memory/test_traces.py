@@ -1,7 +1,5 @@
 """Traces of debates: what a process has read of them is kept, since it does not change."""
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +7,10 @@ import pytest
 from parley.memory import traces as traces_module
 from parley.memory.debate import storage_key
 from parley.memory.traces import TRACES, Traces
-from parley.storage.opening import open_store
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Documents
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 from tests.support.manual_clock import ManualClock
+from tests.unit.memory.reads import note_reads
 
 RECORDS = [
     RecordDebateRequest(
@@ -23,22 +21,14 @@ RECORDS = [
 KEYS = [storage_key("acme", each.debate.debate_id) for each in RECORDS]
 
 
-class Kept:
+class KeptTraces:
     """A store with traces, and which of them were read."""
 
     def __init__(self, documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
         self.documents = documents
         self.clock = ManualClock()
         self.traces = Traces(documents, self.clock)
-        self.read: list[str] = []
-        find = documents.find
-
-        async def note(*args: Any, **kwargs: Any) -> Sequence[Document]:
-            found = await find(*args, **kwargs)
-            self.read += [each.key for each in found]
-            return found
-
-        monkeypatch.setattr(documents, "find", note)
+        self.read = note_reads(documents, monkeypatch, "words")
 
     async def read_now(self) -> list[str]:
         """Load all and return which were read."""
@@ -51,15 +41,14 @@ class Kept:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Kept]:
-    async with open_store(f"sqlite:///{tmp_path}", "memory") as store:
-        await store.documents.prepare(TRACES)
-        for each in RECORDS:
-            await Traces(store.documents, ManualClock()).apply("acme", each)
-        yield Kept(store.documents, monkeypatch)
+async def kept(documents: Documents, monkeypatch: pytest.MonkeyPatch) -> KeptTraces:
+    await documents.prepare(TRACES)
+    for each in RECORDS:
+        await Traces(documents, ManualClock()).apply("acme", each)
+    return KeptTraces(documents, monkeypatch)
 
 
-async def test_a_trace_is_read_once_in_a_day(kept: Kept) -> None:
+async def test_a_trace_is_read_once_in_a_day(kept: KeptTraces) -> None:
     assert await kept.read_now() == KEYS
     kept.clock.advance(23 * 3600)
     assert await kept.read_now() == []
@@ -67,14 +56,16 @@ async def test_a_trace_is_read_once_in_a_day(kept: Kept) -> None:
     assert await kept.read_now() == KEYS
 
 
-async def test_a_trace_that_was_written_here_is_not_read(kept: Kept) -> None:
+async def test_a_trace_that_was_written_here_is_not_read(kept: KeptTraces) -> None:
     await kept.traces.apply("acme", RECORDS[0])
     assert await kept.read_now() == KEYS[1:]
     await kept.traces.remove("acme", RECORDS[0])
     assert KEYS[0] not in await kept.traces.load(KEYS)
 
 
-async def test_the_traces_that_were_read_last_are_kept(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_traces_that_were_read_last_are_kept(
+    kept: KeptTraces, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traces_module, "_MAX_KEPT", 2)
     kept.traces = Traces(kept.documents, kept.clock)
     for key in KEYS:
@@ -82,14 +73,14 @@ async def test_the_traces_that_were_read_last_are_kept(kept: Kept, monkeypatch: 
     assert await kept.read_now() == KEYS[:1]
 
 
-async def test_nothing_is_kept_of_a_debate_that_is_forgotten(kept: Kept) -> None:
+async def test_nothing_is_kept_of_a_debate_that_is_forgotten(kept: KeptTraces) -> None:
     await kept.read_now()
     await kept.traces.remove("acme", RECORDS[0])
     assert list(await kept.traces.load(KEYS)) == KEYS[1:]
 
 
 async def test_nothing_is_kept_of_a_debate_that_is_recalled_while_it_is_forgotten(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
+    kept: KeptTraces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = kept.documents.delete
 
@@ -102,7 +93,7 @@ async def test_nothing_is_kept_of_a_debate_that_is_recalled_while_it_is_forgotte
     assert list(await kept.traces.load(KEYS)) == KEYS[1:]
 
 
-async def test_a_trace_that_was_missing_is_looked_for_again(kept: Kept) -> None:
+async def test_a_trace_that_was_missing_is_looked_for_again(kept: KeptTraces) -> None:
     missing = RecordDebateRequest(debate=PastDebate(debate_id="deb-9", question="Which?", conclusion="This."))
     key = storage_key("acme", "deb-9")
     assert not await kept.traces.load([key])

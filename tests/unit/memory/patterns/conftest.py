@@ -1,22 +1,20 @@
 """What tests of critique patterns are given."""
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
-from parley.storage.opening import open_store
+from parley.storage.ports import Documents
 from tests.support.word_meanings import WordMeanings
 from tests.unit.memory.patterns.kept_patterns import KeptPatterns
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[KeptPatterns]:
-    async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
-        await store.documents.prepare(CONTRIBUTIONS, PATTERNS)
-        yield KeptPatterns(store.documents, WordMeanings(["rollback", "cost", "secret"]))
+async def kept(documents: Documents) -> KeptPatterns:
+    await documents.prepare(CONTRIBUTIONS, PATTERNS)
+    return KeptPatterns(documents, WordMeanings(["rollback", "cost", "secret"]))
 
 
 @pytest.fixture
