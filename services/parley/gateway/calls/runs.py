@@ -134,9 +134,9 @@ class StoredRuns:
         """Return the answer that is stored, at once or in the end; None if the call is this run's to make."""
         seen: StoredCall | None = None  # as nearly every call is a new one
         while True:
+            running.meter.earlier = None if seen is None else seen.owed  # before: the claim may be cut short
             try:
                 if await self._claim(key, run, running.digest, seen):
-                    running.meter.earlier = None if seen is None else seen.owed
                     return None
             except StoreUnavailableError:
                 await asyncio.sleep(BACKOFF.first)

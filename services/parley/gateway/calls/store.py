@@ -59,7 +59,7 @@ class CallState(StrEnum):
     FAILED = "failed"
     """Those that waited for it get the reason."""
     RELEASED = "released"
-    """Given up by its replica; those that waited for it make it anew."""
+    """Given up by its replica, so that those who waited for it make it anew, or swept with its answer, of which the usage is left."""
 
 
 class StoredCall(Struct, frozen=True):

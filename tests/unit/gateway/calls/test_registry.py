@@ -371,6 +371,33 @@ async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped
         lost.cancel()
 
 
+async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped_as_it_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, claimed, goes_on = ManualClock(), asyncio.Event(), asyncio.Event()
+    async with replicas(tmp_path, clock=clock) as (one,):
+        await completed(one.ask(create_quick_model()))
+        clock.advance(timedelta(days=2).total_seconds())
+        await one.store.sweep()
+        claim = one.store.claim
+
+        async def claim_slowly(*args: Any) -> bool:
+            if is_claimed := await claim(*args):
+                claimed.set()
+                await goes_on.wait()
+            return is_claimed
+
+        monkeypatch.setattr(one.store, "claim", claim_slowly)
+        asking = asyncio.create_task(completed(one.ask(Model())))
+        await claimed.wait()
+        stopping = asyncio.create_task(one.calls.cancel(KEY))
+        await asyncio.sleep(0)
+        goes_on.set()
+        assert (await stopping).usage.requests == 1
+        with pytest.raises(CallFailed):
+            await asking
+
+
 async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
