@@ -1,17 +1,18 @@
 """What people do in debates."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from google.protobuf.message import Message
 
+from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
 from parley.v1.event_pb2 import (
     Intervened,
 )
 
-__all__ = ["intervention"]
+__all__ = ["hear_end", "intervention"]
 
 
 def intervention(
@@ -49,3 +50,11 @@ def intervention(
     given: dict[str, Any] = {act: acts[act]()}
     made = debate_pb2.Intervention(checkpoint=checkpoint, **given)
     return Intervened(request_id=request_id or uuid.uuid4().hex, intervention=made)
+
+
+async def hear_end(intervening: Awaitable[int]) -> int | str:
+    """Return the sequence that records an intervention, or the reason for which it was refused."""
+    try:
+        return await intervening
+    except ParleyError as error:
+        return error.reason

@@ -1,7 +1,6 @@
 """Checkpoints: a person is asked, the debate waits for them, and what they said is recorded once."""
 
 import asyncio
-from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.support.checked_format import (
     said_in,
 )
 from tests.support.debate_logs import check_log
+from tests.support.interventions import hear_end
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import (
     Backstage,
@@ -176,19 +176,12 @@ async def test_the_last_moment_has_one_winner(stage: Backstage, clock: ManualClo
             for _ in range(turns * 3):
                 await asyncio.sleep(0)
             clock.advance(60)
-            told = await _told(coming)
+            told = await hear_end(coming)
             kinds = await until(partial(_settled, stage, debate), "it goes on or pauses")
             assert ("checkpoint_closed" in kinds) != ("paused" in kinds)
             assert isinstance(told, int) == ("checkpoint_closed" in kinds), "whoever comes too late is told"
             await replica.intervene(debate, "cancel")
             check_log(await stage.comes_to(debate, "CANCELLED"))
-
-
-async def _told(coming: Awaitable[int]) -> int | str:
-    try:
-        return await coming
-    except ParleyError as error:
-        return error.reason
 
 
 async def _settled(stage: Backstage, debate: str) -> list[str] | None:

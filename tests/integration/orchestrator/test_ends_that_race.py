@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from parley.runtime.errors import ParleyError
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import Concluded
 from tests.support.debate_logs import check_log
+from tests.support.interventions import hear_end
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Replica, backstage, make_debate, make_limits, until
+from tests.support.orchestration import Backstage, backstage, make_debate, make_limits, until
 from tests.support.passing_log import PassingLog
 
 
@@ -35,14 +35,6 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def told(replica: Replica, debate: str, act: str) -> int | str:
-    """The sequence that records an intervention, or why it was not."""
-    try:
-        return await replica.intervene(debate, act)
-    except ParleyError as error:
-        return error.reason
-
-
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
     seed: int, tmp_path: Path
@@ -60,7 +52,9 @@ async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
             debate = await replica.create(make_debate(1, 1, limits=make_limits(total=60)))
             await hold.reached.wait()
             cancelling = asyncio.create_task(
-                _later(dice.randrange(dice.choice((150, 3000))), told(replica, debate, "cancel"))
+                _later(
+                    dice.randrange(dice.choice((150, 3000))), hear_end(replica.intervene(debate, "cancel"))
+                )
             )
             await turns(dice.randrange(150))
             if dice.random() < 0.5:

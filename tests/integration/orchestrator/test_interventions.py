@@ -140,7 +140,7 @@ async def test_of_cancel_and_completion_one_wins_and_the_caller_hears_which(
         hold = gateway.hold("synthesis")
         debate = await orchestrator.create()
         await hold.reached.wait()
-        cancelling = asyncio.create_task(_told(orchestrator.intervene(debate, **CANCEL)))
+        cancelling = asyncio.create_task(_hear_code(orchestrator.intervene(debate, **CANCEL)))
         for _ in range(delay * 40):
             await asyncio.sleep(0)
         hold.release()
@@ -158,7 +158,7 @@ async def test_of_cancel_and_completion_one_wins_and_the_caller_hears_which(
         assert ("intervened" in found) == isinstance(told, int)
 
 
-async def _told(call: Any) -> Any:
+async def _hear_code(call: Any) -> Any:
     try:
         return await call
     except grpc.aio.AioRpcError as error:
@@ -173,7 +173,7 @@ async def test_interventions_in_a_hurry_are_each_recorded_once_or_told_that_it_w
         made = [
             orchestrator.intervene(debate, guide=debate_pb2.Guide(text=f"g{number}")) for number in range(12)
         ]
-        told = await asyncio.gather(*(_told(each) for each in made))
+        told = await asyncio.gather(*(_hear_code(each) for each in made))
         assert {each for each in told if not isinstance(each, int)} <= {grpc.StatusCode.FAILED_PRECONDITION}
         events = [each.event for each in await orchestrator.watch(debate)]
         recorded = [event.sequence for event in events if kind_of(event) == "intervened"]

@@ -14,8 +14,8 @@ from tests.support.scripted_gateway import ScriptedGateway
 AGENTS = ("ada", "bo", "cy")
 
 
-async def told(intervening: Awaitable[int]) -> int | str:
-    """The sequence that records an intervention, or why it was not."""
+async def hear_refusal(intervening: Awaitable[int]) -> int | str:
+    """Return the sequence that records an intervention, or why it was refused."""
     try:
         return await intervening
     except ParleyError as error:
@@ -34,14 +34,14 @@ async def test_of_all_who_are_muted_at_once_at_two_replicas_one_is_still_heard(
             await one.intervene(debate, "pause", stop_calls=True)
             await stage.comes_to(debate, "PAUSED")
         asked = [
-            told(at.intervene(debate, "mute", f"mute-{each}", agent_id=each))
+            hear_refusal(at.intervene(debate, "mute", f"mute-{each}", agent_id=each))
             for at, each in zip((one, two, one), AGENTS, strict=True)
         ]
         answers = await asyncio.gather(*asked)
         (refused,) = [each for each, answer in zip(AGENTS, answers, strict=True) if answer == "LAST_AGENT"]
         assert sum(isinstance(each, int) for each in answers) == 2
         again = one.intervene(debate, "mute", f"mute-{refused}", agent_id=refused)
-        assert await told(again) == "LAST_AGENT", "whenever it is sent again"
+        assert await hear_refusal(again) == "LAST_AGENT", "whenever it is sent again"
         hold.release()
         if at_rest:
             await one.intervene(debate, "resume")

@@ -10,7 +10,6 @@ import pytest
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.inbox import INBOX, RECORDED, REFUSED, WAITING, Inbox, InboxEntry
 from parley.orchestrator.log.envelope import Envelope
-from parley.runtime.errors import ParleyError
 from parley.v1 import debate_pb2
 from parley.v1.event_pb2 import CheckpointClosed, Intervened
 from tests.support.checked_format import (
@@ -23,7 +22,7 @@ from tests.support.checked_format import (
     said_in,
 )
 from tests.support.debate_logs import StoppingLog, check_log
-from tests.support.interventions import intervention
+from tests.support.interventions import hear_end, intervention
 from tests.support.orchestration import Backstage, Orchestrator, Replica, failure_of, kind_of, until
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -37,14 +36,6 @@ def recorded_ids(events: list[Envelope]) -> list[str]:
     return [event.payload.request_id for event in events if isinstance(event.payload, Intervened)]
 
 
-async def told(intervening: Awaitable[int]) -> int | str:
-    """The sequence that records an intervention, or why it was not."""
-    try:
-        return await intervening
-    except ParleyError as error:
-        return error.reason
-
-
 async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_other_told(
     stage: Backstage,
 ) -> None:
@@ -53,14 +44,14 @@ async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_oth
         await stage.has(debate, "checkpoint_opened")
         names = ("one", "two", "three")
         answers = [replica.intervene(debate, "answer", each, text=each, checkpoint=BEFORE) for each in names]
-        answered = dict(zip(names, await asyncio.gather(*map(told, answers)), strict=True))
+        answered = dict(zip(names, await asyncio.gather(*map(hear_end, answers)), strict=True))
         (winner,) = [name for name, answer in answered.items() if isinstance(answer, int)]
         assert sorted(map(str, answered.values()))[1:] == ["CHECKPOINT_CLOSED"] * 2
         await stage.has(debate, "checkpoint_opened", 2)
         await replica.intervene(debate, "approve", "last", checkpoint=AFTER, approved=True)
         events = await stage.comes_to(debate, "COMPLETED")
         again = [
-            await told(replica.intervene(debate, "answer", name, text=name, checkpoint=BEFORE))
+            await hear_end(replica.intervene(debate, "answer", name, text=name, checkpoint=BEFORE))
             for name in names
         ]
     check_log(events)
@@ -85,14 +76,14 @@ async def test_a_late_intervention_for_the_first_checkpoint_does_not_go_through_
     async with stage.replica() as replica:
         debate = await replica.create(checked_spec(asked))
         await stage.has(debate, "checkpoint_opened")
-        early = await told(replica.intervene(debate, act, "early", text="x", checkpoint=AFTER))
+        early = await hear_end(replica.intervene(debate, act, "early", text="x", checkpoint=AFTER))
         assert early == "CHECKPOINT_CLOSED", "it is still to come"
         assert isinstance(await replica.intervene(debate, "continue_debate", checkpoint=BEFORE), int)
         before = await stage.has(debate, "checkpoint_opened", 2)
-        late = await told(replica.intervene(debate, act, "late", text="x", checkpoint=BEFORE))
+        late = await hear_end(replica.intervene(debate, act, "late", text="x", checkpoint=BEFORE))
         assert late == "CHECKPOINT_CLOSED"
         assert await stage.events(debate) == before, "nothing is recorded, and it waits as it did"
-        assert await told(replica.intervene(debate, act, "early", text="x", checkpoint=AFTER)) == early
+        assert await hear_end(replica.intervene(debate, act, "early", text="x", checkpoint=AFTER)) == early
         assert isinstance(await replica.intervene(debate, "approve", "now", checkpoint=AFTER), int)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
@@ -122,7 +113,7 @@ async def test_an_act_that_does_not_fit_what_is_asked_closes_nothing(
         debate = await replica.create(checked_spec(asked))
         opened = await stage.has(debate, "checkpoint_opened")
         for act in acts:
-            refused = await told(replica.intervene(debate, act, text="x", checkpoint=BEFORE))
+            refused = await hear_end(replica.intervene(debate, act, text="x", checkpoint=BEFORE))
             assert refused == "NO_CHECKPOINT"
         assert await stage.events(debate) == opened, "nothing is recorded, and it waits as it did"
         await replica.intervene(debate, "mute", agent_id="bo")
@@ -130,7 +121,7 @@ async def test_an_act_that_does_not_fit_what_is_asked_closes_nothing(
         await replica.intervene(debate, "continue_debate", checkpoint=BEFORE)
         opened = await stage.has(debate, "checkpoint_opened", 2)
         for act in ("continue_debate", "answer", "guide", "end"):
-            refused = await told(replica.intervene(debate, act, text="x", checkpoint=AFTER))
+            refused = await hear_end(replica.intervene(debate, act, text="x", checkpoint=AFTER))
             assert refused == "NO_CHECKPOINT"
         assert await stage.events(debate) == opened
         await replica.intervene(debate, "guide", text="for later rounds")
@@ -148,7 +139,8 @@ async def test_at_a_paused_debate_no_checkpoint_is_open(stage: Backstage) -> Non
         await replica.intervene(debate, "pause")
         await stage.comes_to(debate, "PAUSED")
         assert (
-            await told(replica.intervene(debate, "continue_debate", checkpoint=BEFORE)) == "CHECKPOINT_CLOSED"
+            await hear_end(replica.intervene(debate, "continue_debate", checkpoint=BEFORE))
+            == "CHECKPOINT_CLOSED"
         )
         await stage.comes_to(debate, "PAUSED")
         await replica.intervene(debate, "resume")
@@ -175,7 +167,7 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
     assert recorded_ids(await stage.events(debate)) == (["w"] if durable else [])
     async with stage.replica() as heir:
         sequence = await heir.intervene(debate, "answer", "w", text="yes", checkpoint=BEFORE)
-        rival = await told(heir.intervene(debate, "answer", "v", text="no", checkpoint=BEFORE))
+        rival = await hear_end(heir.intervene(debate, "answer", "v", text="no", checkpoint=BEFORE))
         await stage.has(debate, "checkpoint_opened", 2)
         await heir.intervene(debate, "approve", "last", checkpoint=AFTER)
         events = await stage.comes_to(debate, "COMPLETED")
@@ -205,13 +197,13 @@ async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage,
         asking.cancel()
     async with stage.replica() as heir:
         assert (
-            await told(heir.intervene(debate, "continue_debate", "w", checkpoint=AFTER))
+            await hear_end(heir.intervene(debate, "continue_debate", "w", checkpoint=AFTER))
             == "CHECKPOINT_CLOSED"
         )
         await heir.intervene(debate, "continue_debate", checkpoint=BEFORE)
         await stage.has(debate, "checkpoint_opened", 2)
         assert (
-            await told(heir.intervene(debate, "continue_debate", "w", checkpoint=AFTER))
+            await hear_end(heir.intervene(debate, "continue_debate", "w", checkpoint=AFTER))
             == "CHECKPOINT_CLOSED"
         )
         await heir.intervene(debate, "approve", checkpoint=AFTER)
@@ -363,7 +355,7 @@ async def test_interventions_at_several_replicas_hear_the_same_refusal(stage: Ba
         def late(replica: Replica) -> Awaitable[int]:
             return replica.intervene(debate, "continue_debate", "w", checkpoint=AFTER)
 
-        answers = await asyncio.gather(told(late(one)), told(late(two)), told(late(two)))
+        answers = await asyncio.gather(hear_end(late(one)), hear_end(late(two)), hear_end(late(two)))
         assert set(answers) == {"CHECKPOINT_CLOSED"}
         await one.intervene(debate, "cancel")
 
@@ -371,4 +363,4 @@ async def test_interventions_at_several_replicas_hear_the_same_refusal(stage: Ba
             return not (await stage.record(debate)).open
 
         await until(closed, "it is closed")
-        assert await told(late(two)) == "CHECKPOINT_CLOSED"
+        assert await hear_end(late(two)) == "CHECKPOINT_CLOSED"
