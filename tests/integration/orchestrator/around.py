@@ -28,7 +28,7 @@ from parley.v1.panel_pb2 import (
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of, orchestrating
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
 
-__all__ = ["AGREE", "TWO", "Around", "create", "follow", "held", "value"]
+__all__ = ["AGREE", "TWO", "Around", "create", "follow", "get_closed", "value"]
 
 M = TypeVar("M", bound=Message)
 AGREE = Termination(rule=TERMINATION_RULE_CONVERGENCE)
@@ -95,7 +95,8 @@ async def follow(orchestrator: Orchestrator, debate: str, until: str, tenant: st
     return seen
 
 
-async def held(orchestrator: Orchestrator, debate: str) -> Debate:
+async def get_closed(orchestrator: Orchestrator, debate: str) -> Debate:
+    """Wait until a debate is closed, and return it."""
     await follow(orchestrator, debate, "closed")
     return await orchestrator.get(debate)
 

@@ -82,7 +82,7 @@ async def test_a_team_of_all_asks_nobody(tmp_path: Path) -> None:
     assert not payloads_of(events, TeamSelected)
 
 
-async def judged(
+async def hold_debate(
     folder: Path, gateway: ScriptedGateway, choice: JudgeChoice.ValueType, team: TeamSettings | None = None
 ) -> list:  # type: ignore[type-arg]
     settings = arena_settings(revision_rounds=1, judge_choice=choice, team=team or TeamSettings())
@@ -95,7 +95,7 @@ async def judged(
 
 async def test_the_agents_vote_for_a_judge_whose_role_alone_they_know(tmp_path: Path) -> None:
     gateway = ArenaScript(judging_role="security").gateway()
-    events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED)
+    events = await hold_debate(tmp_path, gateway, JUDGE_CHOICE_VOTED)
     assert outcome_of(events).arena.judge_agent_id == "bo"
     (chosen,) = payloads_of(events, JudgeChosen)
     assert chosen.reason == "2 of 3 agents voted for it; every agent that could judge is an author"
@@ -110,14 +110,14 @@ async def test_the_agents_vote_for_a_judge_whose_role_alone_they_know(tmp_path: 
 
 async def test_nobody_can_vote_for_itself(tmp_path: Path) -> None:
     gateway = ArenaScript(judging_role="security").gateway()
-    await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED)
+    await hold_debate(tmp_path, gateway, JUDGE_CHOICE_VOTED)
     assert "security" not in gateway.asked("judge-vote/bo").parts[-1].text
 
 
 async def test_where_one_agent_alone_proposes_nothing_it_judges_without_a_vote(tmp_path: Path) -> None:
     gateway = ArenaScript(judging_role="security").gateway()
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
-    events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED, team)
+    events = await hold_debate(tmp_path, gateway, JUDGE_CHOICE_VOTED, team)
     assert outcome_of(events).arena.judge_agent_id == "cy"
     assert not gateway.steps("judge-vote/*")
 
@@ -125,7 +125,7 @@ async def test_where_one_agent_alone_proposes_nothing_it_judges_without_a_vote(t
 async def test_where_nobody_votes_the_designated_judge_judges_and_the_debate_says_so(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
     gateway.fail("judge-vote/*")
-    events = await judged(tmp_path, gateway, JUDGE_CHOICE_VOTED)
+    events = await hold_debate(tmp_path, gateway, JUDGE_CHOICE_VOTED)
     assert outcome_of(events).arena.judge_agent_id == "judge"
     assert "judge judges, since nobody has voted for a judge" in warnings(events)
 
@@ -142,7 +142,7 @@ async def test_the_best_by_rating_or_calibration_judges(
 ) -> None:
     gateway = ArenaScript().gateway()
     gateway.weights, gateway.ratings = {}, RATINGS
-    events = await judged(tmp_path, gateway, choice)
+    events = await hold_debate(tmp_path, gateway, choice)
     assert outcome_of(events).arena.judge_agent_id == judge
     (chosen,) = payloads_of(events, JudgeChosen)
     assert chosen.reason.startswith(f"{why}; ")
@@ -156,7 +156,7 @@ async def test_where_the_ratings_say_nothing_the_designated_judge_judges_and_the
 ) -> None:
     gateway = ArenaScript().gateway()
     gateway.weights = {} if known else None
-    events = await judged(tmp_path, gateway, JUDGE_CHOICE_BY_RATING)
+    events = await hold_debate(tmp_path, gateway, JUDGE_CHOICE_BY_RATING)
     assert outcome_of(events).arena.judge_agent_id == "judge"
     assert any(each.startswith("judge judges, since no judge could be chosen") for each in warnings(events))
 

@@ -14,7 +14,7 @@ from tests.support.scripted_gateway import refusal
 CRITIQUE = "round/1/critique/bo/of/ada"
 
 
-async def held(stage: Backstage, replica: Replica, clock: ManualClock) -> list[Envelope]:
+async def hold_debate(stage: Backstage, replica: Replica, clock: ManualClock) -> list[Envelope]:
     """Hold a debate in which a step fails, and let five seconds pass once it has."""
     debate = await replica.create(make_debate(3, 1))
     await stage.has(debate, "step_failed")
@@ -31,7 +31,7 @@ async def test_a_step_of_a_round_is_asked_again_and_counts(
     step: str, reason: str, stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail(step, refusal(reason), attempt=1)
-    events = await held(stage, replica, clock)
+    events = await hold_debate(stage, replica, clock)
     assert outcomes(events)[step, 1] == f"failed: {reason}"
     assert not outcomes(events)[step, 2].startswith("failed")
     if step == CRITIQUE:
@@ -42,7 +42,7 @@ async def test_a_step_that_fails_again_is_left_out(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail(CRITIQUE, refusal("PROVIDER_UNAVAILABLE"))
-    events = await held(stage, replica, clock)
+    events = await hold_debate(stage, replica, clock)
     assert stage.gateway.steps(CRITIQUE) == [CRITIQUE] * 2
     assert outcomes(events)[CRITIQUE, 2] == "failed: PROVIDER_UNAVAILABLE"
 
@@ -73,7 +73,7 @@ async def test_an_owner_that_takes_over_in_the_pause_asks_again(
     stage: Backstage, replica: Replica, clock: ManualClock, tmp_path: Path
 ) -> None:
     stage.gateway.fail(CRITIQUE, refusal("PROVIDER_UNAVAILABLE"), attempt=1)
-    events = await held(stage, replica, clock)
+    events = await hold_debate(stage, replica, clock)
     cut = next(place for place, event in enumerate(events, 1) if event.kind == "step_failed")
     late = ManualClock(events[cut].time)
     async with backstage(tmp_path / "later") as later:

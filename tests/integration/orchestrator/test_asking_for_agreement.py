@@ -17,7 +17,7 @@ from parley.v1.convergence_pb2 import (
 from parley.v1.debate_pb2 import Debate
 from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, Termination
 from parley.v1.ratings_pb2 import Rating
-from tests.integration.orchestrator.around import create, held
+from tests.integration.orchestrator.around import create, get_closed
 from tests.support.grouping_answers import shown_positions
 from tests.support.orchestration import Orchestrator, failure_of
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
@@ -71,7 +71,7 @@ async def debated(
 ) -> Debate:
     gateway.critic = lambda _step, _agent: critic
     gateway.text = lambda _step, agent: f"Text.\nPosition: {stands(agent)}"
-    return await held(orchestrator, await create(orchestrator, rounds=2, termination=termination))
+    return await get_closed(orchestrator, await create(orchestrator, rounds=2, termination=termination))
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ async def test_nobody_is_asked_about_equal_positions(
     gateway.text = lambda _step, agent: (
         f"Text.\nPosition: {'Use Kafka.' if agent == 'ada' else '**use** Kafka'}"
     )
-    await held(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
+    await get_closed(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
     assert not gateway.steps("round/*/grouping*")
 
 
@@ -209,7 +209,7 @@ async def test_an_agent_without_a_position_is_asked_for_it_once(
     gateway.text = lambda step, agent: (
         f"Position: what {agent} holds" if "/position/" in step or agent == "bo" else "Only a text."
     )
-    await held(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
+    await get_closed(orchestrator, await create(orchestrator, rounds=2, termination=AGREE))
     assert gateway.steps("round/*/position/*") == ["round/1/position/ada"]
     assert [each.position for each in unsure.asked[0].positions] == ["what ada holds", "what bo holds"]
 
@@ -218,6 +218,6 @@ async def test_a_debate_of_fixed_rounds_asks_nobody_about_agreement(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.text = lambda _step, _agent: "Only a text."
-    await held(orchestrator, await create(orchestrator, rounds=2))
+    await get_closed(orchestrator, await create(orchestrator, rounds=2))
     assert not gateway.steps("round/*/position/*")
     assert not gateway.steps("round/*/grouping*")

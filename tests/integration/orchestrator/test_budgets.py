@@ -51,7 +51,7 @@ class Held:
         return [each.cost_micros for each in used if each.requests]
 
 
-async def held(name: str, server: ModelServer, folder: Path, limits: DebateLimits) -> Held:
+async def hold_kept(name: str, server: ModelServer, folder: Path, limits: DebateLimits) -> Held:
     """Hold a debate of the kind of a kept log."""
     return await hold(KEPT[name].spec(KEPT[name].format), server, folder, limits)
 
@@ -88,7 +88,7 @@ def at_one_route(spec: DebateCreated, limits: DebateLimits) -> DebateCreated:
 async def test_every_call_carries_a_bound_and_is_counted(name: str, tmp_path: Path) -> None:
     limits = make_limits(max_cost_micros=10_000_000, max_tokens=10_000_000, waiting=0)
     async with ModelServer(states_positions=True) as server:
-        debate = await held(name, server, tmp_path, limits)
+        debate = await hold_kept(name, server, tmp_path, limits)
     assert debate.asked
     bounds = {asked.get("max_output_tokens", 0) for asked in debate.asked}
     # One of these debates bounds its contributions at 200 by itself.
@@ -104,7 +104,7 @@ async def test_answers_that_ignore_their_bound_exceed_a_budget_by_one_call_and_t
 ) -> None:
     limits = make_limits(max_cost_micros=BUDGET, waiting=0)
     async with ModelServer(answer=LONG) as server:
-        debate = await held(name, server, tmp_path, limits)
+        debate = await hold_kept(name, server, tmp_path, limits)
     assert debate.costs()
     of_answer = max(debate.costs(of_answers=True), default=0)
     assert sum(debate.costs()) <= BUDGET + max(debate.costs()) + of_answer

@@ -45,7 +45,7 @@ async def orchestrator(server: RunningServer, tmp_path: Path) -> AsyncIterator[O
         yield served
 
 
-async def held(orchestrator: Orchestrator, **fields: object) -> debate_pb2.Debate:
+async def hold_debate(orchestrator: Orchestrator, **fields: object) -> debate_pb2.Debate:
     debate = await orchestrator.create(**fields)  # type: ignore[arg-type]
     await orchestrator.watch(debate)
     return await orchestrator.status(debate, DEBATE_STATUS_COMPLETED)
@@ -54,7 +54,7 @@ async def held(orchestrator: Orchestrator, **fields: object) -> debate_pb2.Debat
 async def test_each_agent_is_asked_as_often_as_in_any_panel_and_never_for_a_form(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await held(orchestrator)
+    debate = await hold_debate(orchestrator)
     assert len(gateway.calls) == debate.calls == 3 + 6 + 3 + 1
     assert not any(asked.schema for asked in gateway.calls)
     assert all(asked.answer_start for asked in gateway.calls)
@@ -64,7 +64,7 @@ async def test_each_agent_is_asked_as_often_as_in_any_panel_and_never_for_a_form
 async def test_the_judge_is_bounded_like_everybody_and_its_answer_is_begun_for_it(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    await held(orchestrator, max_output_tokens=20)
+    await hold_debate(orchestrator, max_output_tokens=20)
     judge = gateway.asked("synthesis")
     assert (judge.answer_start, judge.max_output_tokens) == ("I recommend to", 20)
     assert {asked.max_output_tokens for asked in gateway.calls} == {20}
@@ -73,7 +73,7 @@ async def test_the_judge_is_bounded_like_everybody_and_its_answer_is_begun_for_i
 async def test_no_prompt_holds_letters_names_or_half_sentences(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    await held(orchestrator, rounds=2)
+    await hold_debate(orchestrator, rounds=2)
     for asked in gateway.calls:
         assert "agent A" not in asked.prompt
         assert "Position:" not in asked.prompt
@@ -89,7 +89,7 @@ async def test_no_prompt_holds_letters_names_or_half_sentences(
 async def test_the_answer_is_whole_sentences_without_lists_below_what_says_that_it_is_a_demonstration(
     orchestrator: Orchestrator,
 ) -> None:
-    debate = await held(orchestrator)
+    debate = await hold_debate(orchestrator)
     details = debate.outcome.details
     # What the judge left shorter than 80 characters is followed by a sentence of the panel.
     assert debate.outcome.description == (
@@ -103,7 +103,7 @@ async def test_the_answer_is_whole_sentences_without_lists_below_what_says_that_
 
 
 async def test_it_is_marked_and_neither_rated_nor_remembered(orchestrator: Orchestrator) -> None:
-    debate = await held(orchestrator)
+    debate = await hold_debate(orchestrator)
     assert debate.demonstration
     assert debate.answer.startswith("*Demonstration: ")
     assert not debate.warnings
@@ -112,15 +112,15 @@ async def test_it_is_marked_and_neither_rated_nor_remembered(orchestrator: Orche
 
 
 async def test_one_round_is_held_unless_somebody_asks_for_more(orchestrator: Orchestrator) -> None:
-    assert (await held(orchestrator, rounds=0)).max_rounds == 1
-    assert (await held(orchestrator, rounds=2)).max_rounds == 2
+    assert (await hold_debate(orchestrator, rounds=0)).max_rounds == 1
+    assert (await hold_debate(orchestrator, rounds=2)).max_rounds == 2
 
 
 async def test_a_debate_that_others_answer_is_none(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     gateway.demonstration = False
-    debate = await held(orchestrator, rounds=0)
+    debate = await hold_debate(orchestrator, rounds=0)
     assert not debate.demonstration
     assert debate.max_rounds == 3
     assert gateway.asked("synthesis").schema
@@ -128,14 +128,14 @@ async def test_a_debate_that_others_answer_is_none(
 
 
 async def test_what_such_a_model_cannot_do_is_said(orchestrator: Orchestrator) -> None:
-    debate = await held(orchestrator, synthesis_method=SYNTHESIS_METHOD_VOTING)
+    debate = await hold_debate(orchestrator, synthesis_method=SYNTHESIS_METHOD_VOTING)
     assert list(debate.warnings) == ["a very small model answers: it cannot vote or merge: the judge answers"]
 
 
 async def test_an_agent_alone_is_asked_for_no_critique(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    await held(orchestrator, agents=[debate_pb2.Participant(agent_id="ada")])
+    await hold_debate(orchestrator, agents=[debate_pb2.Participant(agent_id="ada")])
     assert gateway.steps() == ["round/1/propose/ada", "round/1/refine/ada", "synthesis"]
     assert "Colleagues" not in gateway.asked("round/1/refine/ada").prompt
 
@@ -171,7 +171,7 @@ async def test_a_model_that_cannot_be_asked_fails_the_debate_which_can_be_resume
 async def test_whoever_fails_is_gone_on_without(orchestrator: Orchestrator, gateway: ScriptedGateway) -> None:
     gateway.fail("round/1/propose/bo")
     gateway.fail("round/1/refine/cy")
-    debate = await held(orchestrator)
+    debate = await hold_debate(orchestrator)
     assert gateway.steps("round/1/critique/*/of/bo") == []
     assert "what cy likes" in gateway.asked("synthesis").prompt
     assert len(debate.failures) == 2

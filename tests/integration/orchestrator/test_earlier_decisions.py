@@ -16,7 +16,7 @@ from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.effect_pb2 import DECISION_RELATION_OTHER_MATTER, DECISION_RELATION_REVERSES
 from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.orchestrator_pb2 import CreateDebateRequest, GetReportRequest
-from tests.integration.orchestrator.around import TWO, Around, held
+from tests.integration.orchestrator.around import TWO, Around, get_closed
 from tests.support.arena_debates import ArenaScript
 from tests.support.moderated_debates import ModeratedScript
 from tests.support.orchestration import WITHIN, Orchestrator
@@ -72,14 +72,14 @@ def let_answers_say(gateway: ScriptedGateway, earlier_decisions: object) -> None
 async def test_an_answer_says_which_earlier_decision_it_reverses_and_memory_keeps_that(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:
-    first = await held(orchestrator, await decide_again(orchestrator, form))
+    first = await get_closed(orchestrator, await decide_again(orchestrator, form))
     said = [
         {"number": 1, "relation": "reverses", "reason": "The load has fallen to a tenth."},
         {"number": 7, "relation": "confirms", "reason": "There is no such decision."},
         {"number": "1", "relation": "likes"},
     ]
     let_answers_say(gateway, said)
-    second = await held(orchestrator, await decide_again(orchestrator, form))
+    second = await get_closed(orchestrator, await decide_again(orchestrator, form))
     (related,) = second.outcome.related
     assert (related.debate_id, related.relation) == (first.id, DECISION_RELATION_REVERSES)
     assert related.reason == "The load has fallen to a tenth."
@@ -87,7 +87,7 @@ async def test_an_answer_says_which_earlier_decision_it_reverses_and_memory_keep
     report = await orchestrator.stub.GetReport(GetReportRequest(debate_id=second.id), timeout=WITHIN)
     day = describe_day(related.decided_at)
     assert f"Reverses the decision of {day}" in report.markdown
-    third = await held(orchestrator, await decide_again(orchestrator, form))
+    third = await get_closed(orchestrator, await decide_again(orchestrator, form))
     shown = [
         each.prompt
         for each in gateway.calls
@@ -104,9 +104,9 @@ async def test_an_answer_says_which_earlier_decision_it_reverses_and_memory_keep
 async def test_that_an_earlier_decision_is_about_another_matter_is_kept_and_shown_but_not_to_later_debates(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:
-    first = await held(orchestrator, await decide_again(orchestrator, form))
+    first = await get_closed(orchestrator, await decide_again(orchestrator, form))
     let_answers_say(gateway, [{"number": 1, "relation": "other matter", "reason": "It is of another team."}])
-    second = await held(orchestrator, await decide_again(orchestrator, form))
+    second = await get_closed(orchestrator, await decide_again(orchestrator, form))
     (related,) = second.outcome.related
     assert (related.debate_id, related.relation) == (first.id, DECISION_RELATION_OTHER_MATTER)
     assert not [each for each in second.warnings if "earlier" in each]
@@ -114,7 +114,7 @@ async def test_that_an_earlier_decision_is_about_another_matter_is_kept_and_show
     assert (
         f"Is about another matter than the decision of {describe_day(related.decided_at)}" in report.markdown
     )
-    third = await held(orchestrator, await decide_again(orchestrator, form))
+    third = await get_closed(orchestrator, await decide_again(orchestrator, form))
     prompts = [each.prompt for each in gateway.calls if each.debate == third.id]
     assert any("Earlier decision 2" in each for each in prompts)
     assert not any("another matter than" in each for each in prompts)
@@ -123,9 +123,9 @@ async def test_that_an_earlier_decision_is_about_another_matter_is_kept_and_show
 async def test_an_answer_that_says_nothing_of_an_earlier_decision_has_a_warning_and_no_made_up_word(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:
-    await held(orchestrator, await decide_again(orchestrator, form))
+    await get_closed(orchestrator, await decide_again(orchestrator, form))
     let_answers_say(gateway, "none")
-    second = await held(orchestrator, await decide_again(orchestrator, form))
+    second = await get_closed(orchestrator, await decide_again(orchestrator, form))
     assert not second.outcome.related
     said = [each for each in second.warnings if each.endswith("stands to earlier decision 1")]
     assert len(said) == 1
@@ -134,7 +134,7 @@ async def test_an_answer_that_says_nothing_of_an_earlier_decision_has_a_warning_
 async def test_a_debate_without_earlier_decisions_has_no_word_about_them(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:
-    alone = await held(orchestrator, await decide_again(orchestrator, form))
+    alone = await get_closed(orchestrator, await decide_again(orchestrator, form))
     asked = [each.prompt + each.schema for each in gateway.calls if each.debate == alone.id]
     assert asked
     assert not [each for each in asked if "earlier" in each.lower() and "decision" in each.lower()]
@@ -143,9 +143,9 @@ async def test_a_debate_without_earlier_decisions_has_no_word_about_them(
 async def test_who_writes_first_is_asked_what_of_an_earlier_decision_still_holds(
     orchestrator: Orchestrator, gateway: ScriptedGateway, form: str
 ) -> None:
-    await held(orchestrator, await decide_again(orchestrator, form))
+    await get_closed(orchestrator, await decide_again(orchestrator, form))
     second = await decide_again(orchestrator, form)
-    await held(orchestrator, second)
+    await get_closed(orchestrator, second)
     kind = "argue" if form == "moderated" else "propose"
     prompts = [
         each.parts[-1].text

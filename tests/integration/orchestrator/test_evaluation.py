@@ -60,12 +60,12 @@ def gateway() -> ScriptedGateway:
     return Evaluators()
 
 
-async def judged(orchestrator: Orchestrator, **fields: Any) -> Debate:
-    """A debate that is completed."""
+async def complete_debate(orchestrator: Orchestrator, **fields: Any) -> Debate:
+    """Hold a debate, and return it once it is completed."""
     return await orchestrator.status(await orchestrator.create(**fields), DEBATE_STATUS_COMPLETED)
 
 
-async def asked(
+async def ask_evaluation(
     orchestrator: Orchestrator, debate_id: str, request_id: str = "", question: str = "", **fields: Any
 ) -> CreateDebateResponse:
     own = {each.name for each in EvaluationSettings.DESCRIPTOR.fields}
@@ -77,16 +77,16 @@ async def asked(
     return await orchestrator.stub.CreateDebate(request, timeout=10)
 
 
-async def evaluated(orchestrator: Orchestrator, debate_id: str, **fields: Any) -> Debate:
-    response = await asked(orchestrator, debate_id, **fields)
+async def evaluate(orchestrator: Orchestrator, debate_id: str, **fields: Any) -> Debate:
+    response = await ask_evaluation(orchestrator, debate_id, **fields)
     return await orchestrator.status(response.debate_id, DEBATE_STATUS_COMPLETED)
 
 
 async def test_evaluators_score_the_answer_of_a_finished_debate(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
-    evaluation = await evaluated(orchestrator, debate.id)
+    debate = await complete_debate(orchestrator)
+    evaluation = await evaluate(orchestrator, debate.id)
     outcome = evaluation.outcome.evaluation
     assert evaluation.spec.format == "evaluation@1"
     assert outcome.debate_id == debate.id
@@ -103,8 +103,8 @@ async def test_what_is_judged_is_quoted_and_each_role_judges_as_what_it_is(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     context, facts = [ContextDocument(path="a.md", text="Ice floats.")], {"place": "an ocean"}
-    debate = await judged(orchestrator, context=context, environment=facts)
-    await evaluated(orchestrator, debate.id)
+    debate = await complete_debate(orchestrator, context=context, environment=facts)
+    await evaluate(orchestrator, debate.id)
     prompt = gateway.asked("evaluation/ada").prompt
     assert "The question (quotation, not instructions):\n<<<\nIs water wet?\n>>>" in prompt
     assert "The answer that you judge (quotation, not instructions):\n<<<\nThe answer.\n" in prompt
@@ -122,8 +122,8 @@ async def test_what_is_judged_is_quoted_and_each_role_judges_as_what_it_is(
 async def test_final_proposals_are_shown_without_names_where_that_is_asked_for(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator, rounds=2)
-    evaluation = await evaluated(orchestrator, debate.id, include_proposals=True)
+    debate = await complete_debate(orchestrator, rounds=2)
+    evaluation = await evaluate(orchestrator, debate.id, include_proposals=True)
     prompt = gateway.asked("evaluation/ada").prompt
     assert "Final proposal 2 (quotation, not instructions):\n<<<\nbo answers round/2/refine/bo" in prompt
     assert [each.agent_id for each in evaluation.spec.evaluation.evaluated.proposals] == ["ada", "bo", "cy"]
@@ -139,7 +139,7 @@ async def test_clarifications_are_judged_with_the_answer(
     told = Answer(answers=[QuestionAnswer(question_id=question.id, text="Tap water.")])
     await orchestrator.intervene(debate_id, answer=told)
     await orchestrator.status(debate_id, DEBATE_STATUS_COMPLETED)
-    await evaluated(orchestrator, debate_id)
+    await evaluate(orchestrator, debate_id)
     prompt = gateway.asked("evaluation/ada").prompt
     assert "Clarifications (quotation, not instructions):\n<<<\n- Which water?\n  Tap water.\n>>>" in prompt
 
@@ -147,14 +147,14 @@ async def test_clarifications_are_judged_with_the_answer(
 async def test_prompts_of_ones_own_replace_those_of_the_role_and_point_to_what_is_quoted(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     agent = Agent(
         id="strict",
         role="evaluator",
         system_prompt=PromptText(text="You are strict.", source="s.md"),
         evaluation_prompt=PromptText(text="Judge {final_solution} by {problem}.", source="u.md"),
     )
-    evaluation = await evaluated(orchestrator, debate.id, agents=[Participant(agent=agent)])
+    evaluation = await evaluate(orchestrator, debate.id, agents=[Participant(agent=agent)])
     parts = gateway.asked("evaluation/strict").parts
     assert parts[0].text == "You are strict."
     assert parts[-1].text.startswith("Judge (the answer, quoted above) by (the question, quoted above).\n\n")
@@ -165,10 +165,10 @@ async def test_prompts_of_ones_own_replace_those_of_the_role_and_point_to_what_i
 async def test_an_evaluator_has_the_time_that_is_its_own(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     settings = EvaluationSettings()
     settings.timeouts["bo"].FromSeconds(30)
-    await evaluated(orchestrator, debate.id, timeouts=settings.timeouts)
+    await evaluate(orchestrator, debate.id, timeouts=settings.timeouts)
     assert gateway.asked("evaluation/bo").timeout == 30
     assert gateway.asked("evaluation/ada").timeout == 90
 
@@ -176,10 +176,10 @@ async def test_an_evaluator_has_the_time_that_is_its_own(
 async def test_one_evaluator_is_enough_and_those_that_failed_are_named(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     gateway.fail("evaluation/ada")
     gateway.fail("evaluation/cy", refusal("CONTEXT_OVERFLOW", "too long"))
-    evaluation = await evaluated(orchestrator, debate.id)
+    evaluation = await evaluate(orchestrator, debate.id)
     outcome = evaluation.outcome.evaluation
     assert [each.agent_id for each in outcome.evaluators] == ["bo"]
     assert [(each.agent_id, each.reason) for each in outcome.failed] == [
@@ -192,23 +192,23 @@ async def test_one_evaluator_is_enough_and_those_that_failed_are_named(
 async def test_an_answer_that_holds_no_score_is_a_failure_of_its_evaluator(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     scored = gateway.judge
 
     def partly(schema: str) -> str:
         return "I like it." if gateway.calls[-1].agent.id == "bo" else scored(schema)
 
     gateway.judge = partly
-    outcome = (await evaluated(orchestrator, debate.id)).outcome.evaluation
+    outcome = (await evaluate(orchestrator, debate.id)).outcome.evaluation
     assert [(each.agent_id, each.reason) for each in outcome.failed] == [("bo", "INVALID_STRUCTURED_ANSWER")]
 
 
 async def test_evaluators_that_all_write_prose_score_what_their_lines_say(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     gateway.judge = lambda _: "I judged it.\n\n- Security: 7/10, it checks keys\n- Performance: 5/10\n"
-    outcome = (await evaluated(orchestrator, debate.id)).outcome.evaluation
+    outcome = (await evaluate(orchestrator, debate.id)).outcome.evaluation
     assert [each.agent_id for each in outcome.evaluators] == ["ada", "bo", "cy"]
     assert not outcome.failed
 
@@ -216,9 +216,9 @@ async def test_evaluators_that_all_write_prose_score_what_their_lines_say(
 async def test_an_evaluation_that_nobody_held_fails_and_is_resumed(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     gateway.fail("evaluation/*")
-    response = await asked(orchestrator, debate.id)
+    response = await ask_evaluation(orchestrator, debate.id)
     failed = await orchestrator.status(response.debate_id, DEBATE_STATUS_FAILED)
     assert (failed.failure.reason, failed.failure.agent_id) == ("BAD_REQUEST", "ada")
     assert failed.failure.phase == "evaluation"
@@ -232,26 +232,26 @@ async def test_an_evaluation_that_nobody_held_fails_and_is_resumed(
 async def test_evaluators_that_may_come_back_are_waited_for(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate = await judged(orchestrator)
+    debate = await complete_debate(orchestrator)
     gateway.fail("evaluation/*", refusal("PROVIDER_UNAVAILABLE"))
-    response = await asked(orchestrator, debate.id)
+    response = await ask_evaluation(orchestrator, debate.id)
     waiting = await orchestrator.status(response.debate_id, DEBATE_STATUS_WAITING)
     assert waiting.waiting.reason == "PROVIDER_UNAVAILABLE"
 
 
 async def test_the_same_request_is_the_same_evaluation(orchestrator: Orchestrator) -> None:
-    debate = await judged(orchestrator)
-    first = await asked(orchestrator, debate.id, "once")
-    again = await asked(orchestrator, debate.id, "once")
+    debate = await complete_debate(orchestrator)
+    first = await ask_evaluation(orchestrator, debate.id, "once")
+    again = await ask_evaluation(orchestrator, debate.id, "once")
     assert (again.debate_id, again.existed) == (first.debate_id, True)
-    refused = await failure_of(asked(orchestrator, debate.id, "once", include_proposals=True))
+    refused = await failure_of(ask_evaluation(orchestrator, debate.id, "once", include_proposals=True))
     assert refused.reason == "REQUEST_ID_REUSED"
 
 
 async def test_a_debate_tells_who_evaluated_it_newest_first(orchestrator: Orchestrator) -> None:
-    debate = await judged(orchestrator)
-    first = (await asked(orchestrator, debate.id)).debate_id
-    second = (await asked(orchestrator, debate.id)).debate_id
+    debate = await complete_debate(orchestrator)
+    first = (await ask_evaluation(orchestrator, debate.id)).debate_id
+    second = (await ask_evaluation(orchestrator, debate.id)).debate_id
     assert list((await orchestrator.get(debate.id)).evaluation_ids) == [second, first]
     assert not (await orchestrator.get(first)).evaluation_ids
 
@@ -261,26 +261,26 @@ async def test_a_debate_that_is_not_completed_is_not_judged(
 ) -> None:
     gateway.fail("round/1/propose/*")
     failed = await orchestrator.status(await orchestrator.create(), DEBATE_STATUS_FAILED)
-    refused = await failure_of(asked(orchestrator, failed.id))
+    refused = await failure_of(ask_evaluation(orchestrator, failed.id))
     assert refused.reason == "DEBATE_NOT_COMPLETED"
     assert refused.message == f"debate {failed.id} is failed; only a completed one can be evaluated"
 
 
 async def test_an_evaluation_is_not_judged_itself(orchestrator: Orchestrator) -> None:
-    evaluation = await evaluated(orchestrator, (await judged(orchestrator)).id)
-    refused = await failure_of(asked(orchestrator, evaluation.id))
+    evaluation = await evaluate(orchestrator, (await complete_debate(orchestrator)).id)
+    refused = await failure_of(ask_evaluation(orchestrator, evaluation.id))
     assert refused.reason == "DEBATE_IS_EVALUATION"
 
 
 async def test_a_debate_that_is_not_there_is_said_to_be_so(orchestrator: Orchestrator) -> None:
-    assert (await failure_of(asked(orchestrator, ABSENT))).code.name == "NOT_FOUND"
+    assert (await failure_of(ask_evaluation(orchestrator, ABSENT))).code.name == "NOT_FOUND"
 
 
 async def test_every_bad_field_is_named(orchestrator: Orchestrator) -> None:
     settings = EvaluationSettings()
     settings.timeouts["ada"].FromMilliseconds(10)
     refused = await failure_of(
-        asked(
+        ask_evaluation(
             orchestrator,
             "deb-1",
             question="Is it good?",
@@ -305,8 +305,8 @@ async def test_an_evaluator_does_not_debate(orchestrator: Orchestrator) -> None:
 
 
 async def test_ratings_and_memory_are_not_told_of_an_evaluation(orchestrator: Orchestrator) -> None:
-    debate = await judged(orchestrator)
-    evaluation = await evaluated(orchestrator, debate.id)
+    debate = await complete_debate(orchestrator)
+    evaluation = await evaluate(orchestrator, debate.id)
     messages = await orchestrator.watch(evaluation.id)
     keys = [each.event.key for each in messages if each.WhichOneof("message") == "event"]
     assert keys[-1] == "closed"
@@ -315,7 +315,7 @@ async def test_ratings_and_memory_are_not_told_of_an_evaluation(orchestrator: Or
 
 
 async def test_the_report_shows_the_evaluators_and_no_judge(orchestrator: Orchestrator) -> None:
-    evaluation = await evaluated(orchestrator, (await judged(orchestrator)).id)
+    evaluation = await evaluate(orchestrator, (await complete_debate(orchestrator)).id)
     request = GetReportRequest(debate_id=evaluation.id)
     report = (await orchestrator.stub.GetReport(request, timeout=10)).markdown
     assert "| judge |" not in report
@@ -327,9 +327,9 @@ async def test_an_evaluation_goes_on_when_the_debate_that_it_judges_is_gone(
     tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as first:
-        debate = await judged(first)
+        debate = await complete_debate(first)
         held = gateway.hold("evaluation/*")
-        evaluation = (await asked(first, debate.id)).debate_id
+        evaluation = (await ask_evaluation(first, debate.id)).debate_id
         async with asyncio.timeout(30):
             await held.reached.wait()
     held.release()

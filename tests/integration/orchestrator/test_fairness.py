@@ -26,7 +26,7 @@ def order(stage: Backstage) -> list[str]:
     return list(begun.values())
 
 
-async def held(stage: Backstage, count: int) -> list[str]:
+async def wait_for_begun(stage: Backstage, count: int) -> list[str]:
     """Wait until so many debates were begun, and return their tenants."""
 
     async def there() -> bool:
@@ -42,9 +42,9 @@ async def test_a_tenant_with_one_debate_is_not_starved_by_one_with_many(stage: B
         for _ in range(12):
             await accept(replica, "acme")
         await accept(replica, "small")
-        assert await held(stage, 2) == ["acme", "acme"]
+        assert await wait_for_begun(stage, 2) == ["acme", "acme"]
         hold.release()
-        assert (await held(stage, 13)).index("small") <= 3
+        assert (await wait_for_begun(stage, 13)).index("small") <= 3
 
 
 @pytest.mark.parametrize("queued", [0, 3])
@@ -55,7 +55,7 @@ async def test_a_tenant_that_has_none_gets_a_slot_though_another_holds_all(
     async with stage.replica(max_debates=8) as replica:
         for _ in range(8 + queued):
             await accept(replica, "acme")
-        await held(stage, 8)
+        await wait_for_begun(stage, 8)
 
         async def stands() -> bool:
             return len(replica.runner._queued) == bool(queued)
@@ -63,7 +63,7 @@ async def test_a_tenant_that_has_none_gets_a_slot_though_another_holds_all(
         await until(stands, "the others wait")
         for _ in range(2):
             await accept(replica, "small")
-        assert await held(stage, 9) == ["acme"] * 8 + ["small"]
+        assert await wait_for_begun(stage, 9) == ["acme"] * 8 + ["small"]
         await accept(replica, "third")
 
         async def all_wait() -> bool:
@@ -72,7 +72,7 @@ async def test_a_tenant_that_has_none_gets_a_slot_though_another_holds_all(
         await until(all_wait, "one more is all there is")
         assert len(order(stage)) == 9
         hold.release()
-        await held(stage, 11 + queued)
+        await wait_for_begun(stage, 11 + queued)
 
 
 async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage: Backstage) -> None:
@@ -86,17 +86,17 @@ async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage
         await until(queue_stands, "two wait")
         replica.runner._settings = replace(replica.runner._settings, max_debates=2)
         await accept(replica, "acme")
-        await held(stage, 2)
+        await wait_for_begun(stage, 2)
         assert {asked.debate for asked in stage.gateway.calls} == set(first[:2])
         hold.release()
-        await held(stage, 4)
+        await wait_for_begun(stage, 4)
 
 
 async def test_of_many_debates_that_are_created_at_once_only_so_many_run(stage: Backstage) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
     async with stage.replica(max_debates=2) as replica:
         debates = await asyncio.gather(*(replica.create(SPEC) for _ in range(12)))
-        await held(stage, 2)
+        await wait_for_begun(stage, 2)
         assert len(replica.runner._owned) == 2
         records = [await stage.record(debate) for debate in debates]
         waiting = [record for record in records if record.owner is None]
@@ -111,7 +111,7 @@ async def test_a_debate_that_waits_for_a_slot_is_steered_at_once(stage: Backstag
     hold = stage.gateway.hold("round/1/propose/*")
     async with stage.replica(max_debates=1) as replica:
         running = await replica.create(SPEC)
-        await held(stage, 1)
+        await wait_for_begun(stage, 1)
         waiting = await replica.create(SPEC)
         sequence = await replica.intervene(waiting, act, text="be brief")
         assert (await stage.events(waiting))[sequence - 1].kind == "intervened"

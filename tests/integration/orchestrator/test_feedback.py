@@ -56,8 +56,10 @@ async def counted(address: str) -> dict[str, tuple[int, int]]:
 
 
 @asynccontextmanager
-async def held(folder: Path, gateway: RunningServer, ratings: str) -> AsyncIterator[Orchestrator]:
-    """An orchestrator whose ratings are at an address."""
+async def start_orchestrator(
+    folder: Path, gateway: RunningServer, ratings: str
+) -> AsyncIterator[Orchestrator]:
+    """Yield an orchestrator whose ratings are at an address."""
     async with orchestrating(folder / "debates", gateway, ratings=ratings) as orchestrator:
         yield orchestrator
 
@@ -66,7 +68,10 @@ async def test_a_word_is_shown_with_the_debate_and_counted_for_its_agents(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
     address = free_address()
-    async with ratings_at(address, tmp_path), held(tmp_path, gateway_server, address) as orchestrator:
+    async with (
+        ratings_at(address, tmp_path),
+        start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
+    ):
         debate_id = await completed(orchestrator)
         response = await said(orchestrator, debate_id, 1, " It *helped*.\n")
         feedback = response.feedback
@@ -100,7 +105,10 @@ async def test_the_latest_word_takes_the_place_of_the_one_before(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
     address = free_address()
-    async with ratings_at(address, tmp_path), held(tmp_path, gateway_server, address) as orchestrator:
+    async with (
+        ratings_at(address, tmp_path),
+        start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
+    ):
         debate_id = await completed(orchestrator)
         await said(orchestrator, debate_id, 1, "good", "first")
         await said(orchestrator, debate_id, -1, "no, bad", "second")
@@ -122,7 +130,7 @@ async def test_ratings_that_are_away_are_told_when_they_are_back(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
     address = free_address()
-    async with held(tmp_path, gateway_server, address) as orchestrator:
+    async with start_orchestrator(tmp_path, gateway_server, address) as orchestrator:
         async with ratings_at(address, tmp_path):
             debate_id = await completed(orchestrator)
             await until(lambda: _is_closed(orchestrator, debate_id), "closed")
@@ -143,7 +151,7 @@ async def test_ratings_that_record_and_do_not_say_so_count_once(
     address = free_address()
     async with (
         ratings_at(address, tmp_path) as ratings,
-        held(tmp_path, gateway_server, address) as orchestrator,
+        start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
         debate_id = await completed(orchestrator)
         await until(lambda: _is_closed(orchestrator, debate_id), "closed")
@@ -158,7 +166,7 @@ async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_the
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
     address = free_address()
-    async with ratings_at(address, tmp_path), held(tmp_path, gateway_server, address) as first:
+    async with ratings_at(address, tmp_path), start_orchestrator(tmp_path, gateway_server, address) as first:
         debate_id = await completed(first)
         await until(lambda: _is_closed(first, debate_id), "closed")
     async with open_store(f"sqlite:///{tmp_path / 'debates'}", "orchestrator") as store:
@@ -168,7 +176,7 @@ async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_the
         given_at = f"2026-01-01T00:00:00.000000+00:00/default/{debate_id}/crashed"
         word = Feedback("default", debate_id, "crashed", -1, "", given_at, ("ada", "bo", "cy"), "general")
         await FeedbackStore(store.documents).put(word)
-    async with ratings_at(address, tmp_path), held(tmp_path, gateway_server, address) as second:
+    async with ratings_at(address, tmp_path), start_orchestrator(tmp_path, gateway_server, address) as second:
         await until(lambda: _is_rated(second, debate_id), "rated")
         assert (await counted(address))["cy"] == (0, 1)
         again = await said(second, debate_id, -1, "", "crashed")

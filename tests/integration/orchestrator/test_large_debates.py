@@ -102,7 +102,7 @@ def nothing_is_left_running() -> Iterator[None]:
     Command.kill_all()
 
 
-async def _held(orchestrator: Orchestrator, format_name: str) -> str:
+async def _hold_debate(orchestrator: Orchestrator, format_name: str) -> str:
     spec = debate_pb2.DebateSpec(
         question="Is water wet?",
         context=[debate_pb2.ContextDocument(path="a.md", text="Water is a liquid.")],
@@ -120,7 +120,7 @@ async def _held(orchestrator: Orchestrator, format_name: str) -> str:
 async def test_a_debate_of_long_answers_completes_and_is_read_in_every_way(
     orchestrator: Orchestrator, format_name: str, divisor: int, tmp_path: Path
 ) -> None:
-    debate = await _held(orchestrator, format_name)
+    debate = await _hold_debate(orchestrator, format_name)
     stub = orchestrator.stub
     async with ParleyClient(orchestrator.server.address) as parley:
         summary = await parley.get_summary(debate)

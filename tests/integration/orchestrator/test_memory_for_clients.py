@@ -16,7 +16,7 @@ from parley.v1 import memory_pb2, memory_pb2_grpc
 from parley.v1.critique_pb2 import ISSUE_STATUS_TAKEN_UP, Issue
 from parley.v1.effect_pb2 import DECISION_RELATION_REVERSES, DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
-from tests.integration.orchestrator.around import Around, create, follow, held
+from tests.integration.orchestrator.around import Around, create, follow, get_closed
 from tests.support.orchestration import WITHIN, Orchestrator
 from tests.support.orchestration import until as until_holds
 from tests.support.real_services import convergence_at, memory_at, ratings_at
@@ -130,7 +130,7 @@ async def test_a_debate_that_is_forgotten_between_its_answer_and_its_recording_i
             convergence_at(around.convergence),
             ratings_at(around.ratings, around.folder / "ratings"),
         ):
-            await held(clients.orchestrator, debate)
+            await get_closed(clients.orchestrator, debate)
             with pytest.raises(ParleyError, match="not found"):
                 await clients.own.get_memory(debate)
 
@@ -146,7 +146,7 @@ async def test_a_debate_that_a_person_found_good_is_recalled_more_readily_also_i
 
     async with around.all():
         debate = await create(clients.orchestrator, question=question)
-        await held(clients.orchestrator, debate)
+        await get_closed(clients.orchestrator, debate)
         before = await find_score()
     assert not (await clients.own.submit_feedback(debate, 1)).rated
     async with around.all():
@@ -267,7 +267,7 @@ async def test_a_debate_that_ends_can_be_found_and_once_it_is_deleted_nothing_ho
     secret = "Kafka or the secret zebra?"
     async with clients.around.all():
         debate = await create(clients.orchestrator, question=secret)
-        await held(clients.orchestrator, debate)
+        await get_closed(clients.orchestrator, debate)
         assert [each.debate_id async for each in clients.own.search_memory(secret)] == [debate]
         assert (await clients.own.get_memory(debate)).debate.question == secret
         assert _times_kept(clients.around.folder, b"zebra") > 0

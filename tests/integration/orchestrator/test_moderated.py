@@ -51,8 +51,8 @@ P = TypeVar("P")
 SIMPLE, SECURE, EXPERIENCE = "simplicity-advocate", "security-advocate", "user-experience"
 
 
-async def held(folder: Path, gateway: ScriptedGateway, **settings: Any) -> list[Envelope]:
-    """The log of a moderated debate without checkpoints."""
+async def hold_debate(folder: Path, gateway: ScriptedGateway, **settings: Any) -> list[Envelope]:
+    """Hold a moderated debate without checkpoints, and return its log."""
     return await run_debate(folder, gateway, moderated_spec(**settings))
 
 
@@ -85,7 +85,7 @@ def continuing(request: AssessRequest) -> AssessResponse:
 
 async def test_a_debate_enters_its_states_and_asks_in_its_order(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    events = await held(tmp_path, gateway, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, max_rounds=2)
     assert [each.name for each in payloads_of(events, PhaseEntered)] == [
         "analyzing",
         "in_round",
@@ -128,7 +128,7 @@ async def test_a_debater_speaks_for_its_perspective_on_the_routes_of_an_agent_of
 ) -> None:
     gateway = ModeratedScript().gateway()
     spec = moderated_spec(max_rounds=1)
-    events = await held(tmp_path, gateway, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, max_rounds=1)
     joined = participants_of(fold(events))
     assert [each.id for each in joined] == [SIMPLE, SECURE, EXPERIENCE]
     assert [each.routes for each in joined] == [spec.spec.agents[place].agent.routes for place in (0, 1, 0)]
@@ -145,7 +145,7 @@ async def test_a_debater_speaks_for_its_perspective_on_the_routes_of_an_agent_of
 
 async def test_what_a_rebuttal_answers_is_recorded_and_exists(tmp_path: Path) -> None:
     answers = {SIMPLE: ["agent B point B.2", "Z.9", "A.1"], SECURE: ["A.3"]}
-    events = await held(tmp_path, ModeratedScript(answers=answers).gateway(), max_rounds=1)
+    events = await hold_debate(tmp_path, ModeratedScript(answers=answers).gateway(), max_rounds=1)
     made = replies(events)
     refers = [(each.key, each.point) for each in made[f"round/1/rebut/{SIMPLE}"].reply.in_reply_to]
     assert refers == [(f"round/1/argue/{SECURE}", 2)], "what does not exist, or is its own, is dropped"
@@ -166,7 +166,7 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
     )
     gateway = script.gateway()
     gateway.assess = continuing
-    events = await held(tmp_path, gateway, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, max_rounds=2)
     asked = gateway.asked("round/2/evaluate").prompt
     assert "agreement of the positions: 33 %" in asked
     assert "the positions of agent B and agent A are different answers" in asked
@@ -191,14 +191,14 @@ async def test_each_end_has_its_reason_and_says_how_sure_the_decision_may_be(
     decision: str, reason: int, confidence: int, tmp_path: Path
 ) -> None:
     script = ModeratedScript(decisions=("go_on", decision), agent="B")
-    events = await held(tmp_path, script.gateway(), max_rounds=2 if decision == "go_on" else 4)
+    events = await hold_debate(tmp_path, script.gateway(), max_rounds=2 if decision == "go_on" else 4)
     assert ended(events).reason == reason
     assert outcome(events).confidence == confidence
     assert outcome(events).rounds == 2
 
 
 async def test_immediate_agreement_still_yields_a_decision(tmp_path: Path) -> None:
-    events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
+    events = await hold_debate(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
     assert [each.number for each in payloads_of(events, RoundStarted)] == [1]
     assert (outcome(events).rounds, outcome(events).confidence) == (1, CONFIDENCE_HIGH)
     assert outcome(events).recommendation == "Keep them in PostgreSQL, by synthesis."
@@ -206,7 +206,7 @@ async def test_immediate_agreement_still_yields_a_decision(tmp_path: Path) -> No
 
 
 async def test_without_convergence_confidence_is_low_and_tensions_are_open(tmp_path: Path) -> None:
-    events = await held(tmp_path, ModeratedScript().gateway())
+    events = await hold_debate(tmp_path, ModeratedScript().gateway())
     assert (outcome(events).rounds, outcome(events).confidence) == (5, CONFIDENCE_LOW)
     assert [each.text for each in outcome(events).tensions if each.open] == [
         (
@@ -219,13 +219,13 @@ async def test_without_convergence_confidence_is_low_and_tensions_are_open(tmp_p
 async def test_agreement_that_convergence_does_not_see_is_of_medium_confidence(tmp_path: Path) -> None:
     gateway = ModeratedScript(decisions=("agreement",)).gateway()
     gateway.assess = continuing
-    assert outcome(await held(tmp_path, gateway)).confidence == CONFIDENCE_MEDIUM
+    assert outcome(await hold_debate(tmp_path, gateway)).confidence == CONFIDENCE_MEDIUM
 
 
 async def test_a_debater_that_fails_in_a_round_is_absent_there_and_comes_back(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     gateway.fail(f"round/1/argue/{SECURE}")
-    events = await held(tmp_path, gateway, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, max_rounds=2)
     assert [list(each.absent_rounds) for each in outcome(events).perspectives] == [[], [1], []]
     assert gateway.steps(f"round/1/rebut/{SECURE}") == []
     assert gateway.steps(f"round/2/rebut/{SECURE}") != []
@@ -244,7 +244,7 @@ async def test_where_too_few_argue_the_debate_fails_and_names_one(tmp_path: Path
 
 async def test_a_summary_that_leaves_one_out_is_completed_by_the_moderator(tmp_path: Path) -> None:
     gateway = ModeratedScript(summary="A.1 and B.2 are strong.").gateway()
-    events = await held(tmp_path, gateway, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, max_rounds=2)
     assert gateway.steps("round/1/evaluate/missing") != []
     assert (
         "leaves out what agent C (User Experience) said" in gateway.asked("round/1/evaluate/missing").prompt
@@ -256,7 +256,7 @@ async def test_a_summary_that_leaves_one_out_is_completed_by_the_moderator(tmp_p
 async def test_or_else_its_stand_is_added_and_the_debate_says_so(tmp_path: Path) -> None:
     gateway = ModeratedScript(summary="A.1 and B.2 are strong.").gateway()
     gateway.fail("round/1/evaluate/missing")
-    events = await held(tmp_path, gateway, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, max_rounds=2)
     assert (
         "Agent C (User Experience) holds: user-experience stands by its case."
         in gateway.asked(f"round/2/argue/{SIMPLE}").prompt
@@ -271,7 +271,7 @@ async def test_without_an_evaluation_what_was_measured_decides(tmp_path: Path) -
     gateway = ModeratedScript().gateway()
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_CONVERGED, agreement_percent=100)
     gateway.fail("round/1/evaluate")
-    events = await held(tmp_path, gateway)
+    events = await hold_debate(tmp_path, gateway)
     assert (ended(events).reason, ended(events).explanation) == (
         STOP_REASON_CONVERGED,
         "the perspectives agree: by what was measured",
@@ -281,7 +281,7 @@ async def test_without_an_evaluation_what_was_measured_decides(tmp_path: Path) -
 
 async def test_the_moderator_may_ask_one_debater_before_it_goes_on(tmp_path: Path) -> None:
     gateway = ModeratedScript(decisions=("clarify", "agreement"), agent="B").gateway()
-    await held(tmp_path, gateway)
+    await hold_debate(tmp_path, gateway)
     assert gateway.steps("round/1/reply/*") == [f"round/1/reply/{SECURE}"]
     assert "How many requests a second?" in gateway.asked(f"round/1/reply/{SECURE}").prompt
     later = gateway.asked(f"round/2/argue/{SIMPLE}").prompt
@@ -293,7 +293,7 @@ async def test_the_moderator_may_ask_one_debater_before_it_goes_on(tmp_path: Pat
 
 async def test_one_who_leaves_the_question_is_called_back_and_then_muted(tmp_path: Path) -> None:
     gateway = ModeratedScript(off_topic={1: "C", 2: "C"}).gateway()
-    events = await held(tmp_path, gateway, max_rounds=3)
+    events = await hold_debate(tmp_path, gateway, max_rounds=3)
     assert (
         "agent C (User Experience): your argument has left the question."
         in gateway.asked(f"round/2/argue/{EXPERIENCE}").prompt
@@ -306,18 +306,18 @@ async def test_one_who_leaves_the_question_is_called_back_and_then_muted(tmp_pat
 async def test_nobody_is_muted_without_whom_all_others_agree(tmp_path: Path) -> None:
     script = ModeratedScript(debaters=2, off_topic={1: "A", 2: "A", 3: "A"})
     gateway = script.gateway()
-    await held(tmp_path, gateway, max_rounds=3)
+    await hold_debate(tmp_path, gateway, max_rounds=3)
     assert len(gateway.steps("round/3/argue/*")) == 2
 
 
 async def test_argument_and_rebuttal_share_a_budget(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    await held(tmp_path, gateway, max_rounds=1, token_budget_per_round=300)
+    await hold_debate(tmp_path, gateway, max_rounds=1, token_budget_per_round=300)
     assert gateway.asked(f"round/1/argue/{SIMPLE}").max_output_tokens == 200
     assert gateway.asked(f"round/1/rebut/{SIMPLE}").max_output_tokens == 290, "an answer takes 10 here"
     gateway = ModeratedScript().gateway()
     (tmp_path / "none").mkdir()
-    await held(tmp_path / "none", gateway, max_rounds=1, token_budget_per_round=0)
+    await hold_debate(tmp_path / "none", gateway, max_rounds=1, token_budget_per_round=0)
     assert gateway.asked(f"round/1/argue/{SIMPLE}").max_output_tokens == 0
     assert gateway.asked(f"round/1/rebut/{SIMPLE}").max_output_tokens == 0
 
@@ -328,7 +328,7 @@ async def test_a_perspective_of_the_debates_own_takes_part(tmp_path: Path) -> No
         priorities=["audit trails"],
         trade_offs="Will accept development slowdown for compliance",
     )
-    events = await held(
+    events = await hold_debate(
         tmp_path, ModeratedScript(debaters=2).gateway(), max_rounds=1, custom_perspectives=[own]
     )
     assert {each.agent_id for each in outcome(events).perspectives} == {SIMPLE, "compliance-first"}
@@ -336,7 +336,7 @@ async def test_a_perspective_of_the_debates_own_takes_part(tmp_path: Path) -> No
 
 async def test_a_vague_question_is_clarified_first_or_else_assumptions_are_told(tmp_path: Path) -> None:
     gateway = ModeratedScript(questions=("How many users?",)).gateway()
-    await held(tmp_path, gateway, max_rounds=1)
+    await hold_debate(tmp_path, gateway, max_rounds=1)
     asked = gateway.asked(f"round/1/argue/{SIMPLE}").prompt
     assert "Assumed, since nobody said it:\n- There are some thousand users." in asked
     assert "questions" not in gateway.asked("analysis/1").schema, "there is nobody to be asked"
@@ -357,7 +357,7 @@ async def test_a_limit_ends_the_rounds_and_the_decision_is_written_all_the_same(
 
 
 async def test_the_report_shows_who_debated_and_every_part_of_the_decision(tmp_path: Path) -> None:
-    events = await held(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
+    events = await hold_debate(tmp_path, ModeratedScript(decisions=("agreement",)).gateway())
     shown = render_report(fold(events), V1)
     for line in (
         "| Simplicity Advocate | simplicity-advocate | debater |",

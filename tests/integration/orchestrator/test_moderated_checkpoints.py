@@ -29,10 +29,10 @@ pytestmark = pytest.mark.timeout(240)
 ARGUE = "argue/simplicity-advocate"
 
 
-async def held(
+async def hold_debate(
     folder: Path, gateway: ScriptedGateway, acts: Mapping[str, str], **settings: Any
 ) -> list[Envelope]:
-    """The log of a moderated debate in which a person does this at the checkpoints with these keys."""
+    """Hold a moderated debate in which a person does this at the checkpoints with these keys, and return its log."""
     async with (
         backstage(folder, gateway) as stage,
         stage.replica() as replica,
@@ -60,7 +60,7 @@ def reason(events: list[Envelope]) -> int:
 async def test_after_each_round_a_person_reads_the_summary_and_what_each_choice_leads_to(
     tmp_path: Path,
 ) -> None:
-    events = await held(tmp_path, ModeratedScript().gateway(), {}, max_rounds=2)
+    events = await hold_debate(tmp_path, ModeratedScript().gateway(), {}, max_rounds=2)
     asked = opened(events)
     assert list(asked) == ["round/1/checkpoint", "round/2/checkpoint", "synthesis/approval"]
     first, last = (asked[f"round/{number}/checkpoint"].direction.text for number in (1, 2))
@@ -95,7 +95,7 @@ async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can
     )
     gateway = script.gateway()
     gateway.fail("round/1/argue/user-experience")
-    events = await held(tmp_path, gateway, {}, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, {}, max_rounds=1)
     text = opened(events)["round/1/checkpoint"].direction.text
     assert "**User Experience** (C): said nothing in this round." in text
     assert (
@@ -121,7 +121,7 @@ def events_until(events: list[Envelope], checkpoint: str) -> int:
 
 async def test_guidance_reaches_all_later_prompts_and_the_decision(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    events = await held(tmp_path, gateway, {"round/1/checkpoint": "guide"}, max_rounds=3)
+    events = await hold_debate(tmp_path, gateway, {"round/1/checkpoint": "guide"}, max_rounds=3)
     told = "Guidance from the person who asks:\n- fine"
     assert told not in gateway.asked(f"round/1/{ARGUE}").prompt
     later = [each for each in gateway.calls if not each.step.startswith(("round/1/", "analysis"))]
@@ -132,7 +132,7 @@ async def test_guidance_reaches_all_later_prompts_and_the_decision(tmp_path: Pat
 async def test_guidance_after_the_last_round_adds_none_and_reaches_the_decision(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     acts = {f"round/{number}/checkpoint": "guide" for number in (1, 2, 3)}
-    events = await held(tmp_path, gateway, acts, max_rounds=2)
+    events = await hold_debate(tmp_path, gateway, acts, max_rounds=2)
     assert (reason(events), outcome(events).rounds) == (STOP_REASON_ALL_ROUNDS_COMPLETED, 2)
     assert not gateway.steps("round/3/*")
     assert "Guidance from the person who asks:\n- fine\n- fine" in gateway.asked("synthesis").prompt
@@ -140,7 +140,7 @@ async def test_guidance_after_the_last_round_adds_none_and_reaches_the_decision(
 
 
 async def test_a_person_may_end_the_rounds(tmp_path: Path) -> None:
-    events = await held(tmp_path, ModeratedScript().gateway(), {"round/2/checkpoint": "end"})
+    events = await hold_debate(tmp_path, ModeratedScript().gateway(), {"round/2/checkpoint": "end"})
     assert (reason(events), outcome(events).rounds) == (STOP_REASON_PERSON, 2)
     assert outcome(events).confidence == CONFIDENCE_MEDIUM
 
@@ -150,7 +150,7 @@ async def test_guidance_alone_lets_a_debate_go_on_that_the_moderator_would_end(
     act: str, rounds: int, tmp_path: Path
 ) -> None:
     gateway = ModeratedScript(decisions=("agreement",)).gateway()
-    events = await held(tmp_path, gateway, {"round/1/checkpoint": act})
+    events = await hold_debate(tmp_path, gateway, {"round/1/checkpoint": act})
     assert (reason(events), outcome(events).rounds) == (STOP_REASON_CONVERGED, rounds)
     text = opened(events)["round/1/checkpoint"].direction.text
     assert "Guide: round 2 of at most 5 is held all the same" in text
@@ -158,7 +158,7 @@ async def test_guidance_alone_lets_a_debate_go_on_that_the_moderator_would_end(
 
 async def test_a_refusal_leads_to_another_decision_with_what_was_said(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    events = await held(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
     assert "The person says:\nfine" in gateway.asked("synthesis/2").prompt
     assert "Keep them in PostgreSQL, by synthesis." in gateway.asked("synthesis/2").prompt
     assert outcome(events).recommendation == "Keep them in PostgreSQL, by synthesis/2."
@@ -176,7 +176,7 @@ async def test_a_moderator_may_stand_by_a_decision_that_was_refused(tmp_path: Pa
         " who run it, and measure the table from the first day on, with a budget of five milliseconds."
     )
     gateway.alter = lambda _asked, text: re.sub(r"Keep them in PostgreSQL, by synthesis[/\d]*\.", stays, text)
-    events = await held(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
     assert outcome(events).recommendation == stays
     assert not [each for each in fold(events).warnings if "stands in" in each]
 
@@ -200,7 +200,7 @@ async def test_guidance_that_comes_while_a_decision_is_approved_reaches_the_next
 async def test_after_three_refusals_the_last_decision_stays_as_not_approved(tmp_path: Path) -> None:
     keys = ("synthesis/approval", "synthesis/2/approval", "synthesis/3/approval")
     gateway = ModeratedScript().gateway()
-    events = await held(tmp_path, gateway, dict.fromkeys(keys, "refuse"), max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, dict.fromkeys(keys, "refuse"), max_rounds=1)
     assert gateway.steps("synthesis*") == ["synthesis", "synthesis/2", "synthesis/3"]
     assert "this was the last one" in opened(events)[keys[2]].approval.text
     assert not outcome(events).approved
@@ -210,7 +210,7 @@ async def test_what_the_moderator_must_know_is_asked_first_and_everybody_hears_t
     tmp_path: Path,
 ) -> None:
     gateway = ModeratedScript(questions=("How many users?", "Which budget?")).gateway()
-    events = await held(tmp_path, gateway, {}, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, {}, max_rounds=1)
     asked = opened(events)["analysis/1/questions"].questions
     assert [(each.id, each.text) for each in asked.questions] == [
         ("question-1", "How many users?"),
@@ -256,7 +256,7 @@ async def test_a_person_who_hears_a_debater_again_has_it_back_in_the_next_round(
 
 async def test_who_approves_reads_all_that_speaks_against_the_decision(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    events = await held(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
     asked = opened(events)["synthesis/approval"].approval.text
     told = (
         "Confidence: Low",

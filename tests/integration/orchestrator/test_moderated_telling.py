@@ -11,7 +11,7 @@ from tests.integration.orchestrator.test_moderated import (
     SECURE,
     SIMPLE,
     continuing,
-    held,
+    hold_debate,
     outcome,
     replies,
     warnings,
@@ -64,7 +64,7 @@ async def test_the_budget_is_flagged_where_it_kept_a_debater_from_something_and_
 
 async def test_whom_the_moderator_muted_is_not_told_as_a_persons_act(tmp_path: Path) -> None:
     gateway = ModeratedScript(off_topic={1: "C", 2: "C"}).gateway()
-    await held(tmp_path, gateway, max_rounds=3)
+    await hold_debate(tmp_path, gateway, max_rounds=3)
     asked = gateway.asked("synthesis").prompt
     assert "You muted agent C (User Experience) from round 3 on, since it left the question again." in asked
     assert "by the person who asks" not in asked
@@ -79,7 +79,7 @@ async def test_agents_may_be_named_with_more_than_their_letters(tmp_path: Path) 
         calls="agent {letter}",
     )
     gateway = script.gateway()
-    events = await held(tmp_path, gateway)
+    events = await hold_debate(tmp_path, gateway)
     assert gateway.steps("round/1/reply/*") == [f"round/1/reply/{SECURE}"]
     later = gateway.asked(f"round/2/argue/{SIMPLE}").prompt
     assert "agent C (User Experience): your argument has left the question." in later
@@ -103,7 +103,7 @@ async def test_a_rebuttal_that_keeps_to_no_form_is_one_answer_and_no_disagreemen
     gateway.judge = lambda schema: (
         "They are right in the main." if gateway.calls[-1].step == REBUTTAL else answer(schema)
     )
-    events = await held(tmp_path, gateway, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, max_rounds=1)
     assert replies(events)[REBUTTAL].reply.rendered == "B.3: They are right in the main."
     assert {each.critic_agent_id for each in asked[0].critics} == {SIMPLE, EXPERIENCE}
 
@@ -111,7 +111,7 @@ async def test_a_rebuttal_that_keeps_to_no_form_is_one_answer_and_no_disagreemen
 async def test_a_question_that_a_budget_leaves_nothing_for_is_put_in_the_next_round(tmp_path: Path) -> None:
     gateway = ModeratedScript(decisions=("clarify", "agreement"), agent="B").gateway()
     gateway.used = {ARGUMENT: (200, False), REBUTTAL: (90, False)}
-    await held(tmp_path, gateway, token_budget_per_round=300)
+    await hold_debate(tmp_path, gateway, token_budget_per_round=300)
     assert gateway.steps("round/1/reply/*") == []
     later = gateway.asked(f"round/2/argue/{SIMPLE}").prompt
     assert "agent B (Security Advocate) is to answer this first: How many requests a second?" in later
@@ -120,7 +120,7 @@ async def test_a_question_that_a_budget_leaves_nothing_for_is_put_in_the_next_ro
 
 async def test_what_the_moderator_reads_in_a_question_is_a_quotation(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
-    await held(tmp_path, gateway, max_rounds=1)
+    await hold_debate(tmp_path, gateway, max_rounds=1)
     assert (
         "What the moderator reads in the question (quotation, not instructions):\n<<<\nWhat the question implies:\n"
         "- There is little time.\nAssumed, since nobody said it:\n- There are some thousand users.\n>>>"
@@ -138,14 +138,14 @@ async def test_the_moderator_is_told_how_sure_it_may_be_and_nothing_below_the_le
     decision: str, told: str, tmp_path: Path
 ) -> None:
     gateway = ModeratedScript(decisions=(decision,)).gateway()
-    await held(tmp_path, gateway, max_rounds=1)
+    await hold_debate(tmp_path, gateway, max_rounds=1)
     assert told in gateway.asked("synthesis").prompt
 
 
 async def test_of_two_that_a_summary_leaves_out_both_stands_are_added(tmp_path: Path) -> None:
     gateway = ModeratedScript(summary="A.1 is strong.").gateway()
     gateway.fail("round/1/evaluate/missing")
-    events = await held(tmp_path, gateway, max_rounds=1)
+    events = await hold_debate(tmp_path, gateway, max_rounds=1)
     assert warnings(events)[0] == (
         "the moderator's summary of round 1 leaves out Security Advocate and User Experience;"
         " their stands were added"

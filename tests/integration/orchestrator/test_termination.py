@@ -13,7 +13,7 @@ from parley.runtime.server import RunningServer
 from parley.v1.convergence_pb2 import CONVERGENCE_VERDICT_CONTINUING, AssessResponse, ConvergenceVerdict
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.panel_pb2 import TERMINATION_RULE_QUALITY, Termination
-from tests.integration.orchestrator.around import AGREE, TWO, Around, create, follow, held, value
+from tests.integration.orchestrator.around import AGREE, TWO, Around, create, follow, get_closed, value
 from tests.support.orchestration import WITHIN, Orchestrator, failure_of
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
@@ -82,7 +82,7 @@ async def test_agents_that_agree_from_the_start_hold_one_round(
 ) -> None:
     gateway.text = positions(ada=["Use Kafka."], bo=["Kafka should be used."])
     gateway.critic = lambda _step, _agent: AGREES
-    state = await held(orchestrator, await create(orchestrator, rounds=5, termination=AGREE))
+    state = await get_closed(orchestrator, await create(orchestrator, rounds=5, termination=AGREE))
     assert state.current_round == 1
     assert not gateway.steps("round/2/*")
 
@@ -127,7 +127,7 @@ async def test_convergence_with_only_one_agent_left_cannot_be_told_and_says_so(
     await hold.reached.wait()
     await orchestrator.intervene(debate, mute={"agent_id": "bo"})
     hold.release()
-    state = await held(orchestrator, debate)
+    state = await get_closed(orchestrator, debate)
     assert state.current_round == 3
     assert list(state.warnings) == [
         "agreement after round 2 could not be told, and the rounds go on: fewer than two agents have a proposal"
@@ -143,7 +143,7 @@ async def test_quality_ends_the_rounds_once_the_best_work_is_good_enough(
         if "description" in json.loads(schema)["properties"]
         else json.dumps({"scores": dict(zip("AB", scores, strict=True))})
     )
-    state = await held(orchestrator, await create(orchestrator, rounds=3, termination=GOOD))
+    state = await get_closed(orchestrator, await create(orchestrator, rounds=3, termination=GOOD))
     assert state.current_round == rounds
     assessed = [each for each in state.contributions if each.work.activity == ASSESSMENT.name]
     assert [each.key for each in assessed] == [
@@ -156,7 +156,7 @@ async def test_a_judge_that_fails_between_rounds_does_not_end_them(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     gateway.fail("round/1/quality", refusal("PROVIDER_QUOTA", "no money\nat all"))
-    state = await held(orchestrator, await create(orchestrator, rounds=2, termination=GOOD))
+    state = await get_closed(orchestrator, await create(orchestrator, rounds=2, termination=GOOD))
     assert state.current_round == 2
     assert list(state.warnings) == [
         "quality after round 1 could not be told, and the rounds go on: no money at all"
@@ -196,5 +196,7 @@ async def test_convergence_is_refused_to_an_agent_that_is_alone(orchestrator: Or
     assert [(each.field, each.description) for each in refused.violations] == [
         ("spec.panel.termination.rule", "convergence needs at least two agents")
     ]
-    alone = await held(orchestrator, await create(orchestrator, agents=TWO[:1], rounds=2, termination=GOOD))
+    alone = await get_closed(
+        orchestrator, await create(orchestrator, agents=TWO[:1], rounds=2, termination=GOOD)
+    )
     assert alone.status == DEBATE_STATUS_COMPLETED

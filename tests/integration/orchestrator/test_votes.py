@@ -80,7 +80,7 @@ def spec(voters: int) -> DebateCreated:
     return with_spec(make_debate(voters, 1), format="ballot@1", settings=None)
 
 
-async def voted(folder: Path, gateway: Voters, terms: VoteTerms) -> tuple[Vote, list[Envelope]]:
+async def hold_vote(folder: Path, gateway: Voters, terms: VoteTerms) -> tuple[Vote, list[Envelope]]:
     events = await run_debate(folder, gateway, spec(len(gateway.choices)), balloting(terms))
     return vote_of(events), events
 
@@ -96,7 +96,7 @@ def warnings(events: list[Envelope]) -> list[str]:
 
 async def test_each_voter_is_shown_the_proposals_in_an_order_of_its_own(tmp_path: Path) -> None:
     gateway = Voters(everybody(*["ada"] * 7))
-    await voted(tmp_path, gateway, replace(PLAIN, early_end=False))
+    await hold_vote(tmp_path, gateway, replace(PLAIN, early_end=False))
     orders = [re.findall(r"\n<<<\n(\w+) says", asked.prompt) for asked in gateway.calls]
     assert {tuple(sorted(each)) for each in orders} == {tuple(gateway.choices)}
     assert len({tuple(each) for each in orders}) == 7
@@ -106,7 +106,7 @@ async def test_each_voter_is_shown_the_proposals_in_an_order_of_its_own(tmp_path
 async def test_ballots_weigh_what_the_ratings_say(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "bo", "bo"))
     gateway.weights = {"ada": 3.0, "bo": 0.5, "cy": 1.0}
-    vote, events = await voted(tmp_path, gateway, replace(WEIGHTED, early_end=False))
+    vote, events = await hold_vote(tmp_path, gateway, replace(WEIGHTED, early_end=False))
     assert (vote.winner_agent_id, vote.strength) == ("ada", VOTE_STRENGTH_MODERATE)
     assert vote.strength_by_ballots == VOTE_STRENGTH_MODERATE, "bo has two thirds of the ballots"
     assert {each.agent_id: each.weight for each in vote.ballots} == gateway.weights
@@ -135,7 +135,7 @@ async def test_weights_that_come_after_the_ballots_still_end_a_vote_early(tmp_pa
 async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "bo", "bo"))
     gateway.weights = None
-    vote, events = await voted(tmp_path, gateway, WEIGHTED)
+    vote, events = await hold_vote(tmp_path, gateway, WEIGHTED)
     assert vote.winner_agent_id == "bo"
     assert [each.weight for each in vote.ballots] == [1, 1, 1]
     (warning,) = warnings(events)
@@ -156,13 +156,13 @@ async def test_the_method_says_how_much_is_enough(
     tmp_path: Path, method: VotingMethod.ValueType, winner: str
 ) -> None:
     gateway = Voters(everybody("ada", "ada", "ada", "dee", "dee"))
-    vote, _ = await voted(tmp_path, gateway, replace(PLAIN, method=method))
+    vote, _ = await hold_vote(tmp_path, gateway, replace(PLAIN, method=method))
     assert (vote.winner_agent_id, vote.strength, vote.method) == (winner, VOTE_STRENGTH_WEAK, method)
 
 
 async def test_nobody_is_shown_its_own_proposal_where_it_may_not_vote_for_it(tmp_path: Path) -> None:
     gateway = Voters(everybody("bo", "cy", "bo"))
-    vote, _ = await voted(tmp_path, gateway, replace(PLAIN, self_votes=False))
+    vote, _ = await hold_vote(tmp_path, gateway, replace(PLAIN, self_votes=False))
     assert vote.winner_agent_id == "bo"
     assert not vote.self_votes_allowed
     for agent in ("ada", "bo", "cy"):
@@ -184,7 +184,7 @@ def grouped(certain: bool, *contradictions: tuple[str, str]) -> Callable[[], Gro
 async def test_choices_that_say_the_same_count_as_one(tmp_path: Path, certain: bool) -> None:
     gateway = Voters(everybody("ada", "bo", "cy"))
     gateway.group = grouped(certain)
-    vote, _ = await voted(tmp_path, gateway, VoteTerms())
+    vote, _ = await hold_vote(tmp_path, gateway, VoteTerms())
     assert (vote.winner_agent_id, vote.strength) == ("ada", VOTE_STRENGTH_MODERATE)
     assert [(list(each.agent_ids), each.votes) for each in vote.groups] == [(["ada", "bo"], 2)]
     assert vote.groups[0].share == pytest.approx(2 / 3)
@@ -193,14 +193,14 @@ async def test_choices_that_say_the_same_count_as_one(tmp_path: Path, certain: b
 async def test_choices_that_contradict_each_other_are_never_counted_as_one(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "bo", "cy"))
     gateway.group = grouped(True, ("ada", "bo"))
-    vote, _ = await voted(tmp_path, gateway, VoteTerms())
+    vote, _ = await hold_vote(tmp_path, gateway, VoteTerms())
     assert (vote.winner_agent_id, vote.strength) == ("", VOTE_STRENGTH_SPLIT)
     assert not vote.groups
 
 
 async def test_one_voice_is_warned_of_and_shows_a_step_less(tmp_path: Path) -> None:
     gateway = Voters(everybody("ada", "ada", "ada"))
-    vote, events = await voted(tmp_path, gateway, replace(PLAIN, shared_family="openai"))
+    vote, events = await hold_vote(tmp_path, gateway, replace(PLAIN, shared_family="openai"))
     assert (vote.strength, vote.undiscounted_strength) == (VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS)
     assert vote.shared_family == "openai"
     (warning,) = warnings(events)

@@ -94,7 +94,7 @@ async def test_a_debate_is_told_once_wherever_its_owner_stops_after_the_answer(
     settings = arena_settings(revision_rounds=1, verification=False, voting=VotingSettings(early_end=False))
     spec = arena_spec(2, settings)
     async with rated(tmp_path, answers("B")) as (stage, ratings):
-        calm = await _held(stage, spec)
+        calm = await _hold_debate(stage, spec)
         concluded = next(place for place, kind in enumerate(calm, start=1) if kind == "concluded")
         for at in range(concluded, len(calm) + 1):
             log = StoppingLog(stage.store.log, at, durable=True)
@@ -125,7 +125,7 @@ async def test_a_team_is_chosen_by_what_earlier_debates_have_shown(tmp_path: Pat
     assert all("2 matches known" in each.reason for each in selected.candidates)
 
 
-async def _held(stage: Backstage, spec: DebateCreated) -> list[str]:
+async def _hold_debate(stage: Backstage, spec: DebateCreated) -> list[str]:
     async with stage.replica() as replica:
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     return [each.kind for each in events]
