@@ -249,7 +249,7 @@ def test_a_debate_whose_process_was_killed_is_finished_later(tmp_path: Path) -> 
     assert resumed.code == 0
     assert "**Confidence:**" in resumed.out
     assert not any("proposal: 2 to come" in line for line in resumed.err)
-    assert any(line.startswith("no round is complete; going on in round 1") for line in resumed.err)
+    assert any(line.startswith("no round was complete; resumed in round 1") for line in resumed.err)
 
 
 def start_two(folder: Path, url: str) -> tuple[Command, Command]:

@@ -204,17 +204,17 @@ def status_line(progress: DebateProgress, seconds: float) -> str:
 
 
 def resumed_text(progress: DebateProgress) -> str:
-    """Return what is recorded of a debate that is resumed: `2 rounds are recorded; going on in round 3`."""
+    """Return what was recorded of a debate when it was resumed: `2 rounds were recorded; resumed in round 3`. The line stays while it runs."""
     if not progress.round:
-        return "no round is recorded; beginning with the first"
-    whole = f"{rounds_text(progress.completed_rounds)} {'is' if progress.completed_rounds == 1 else 'are'} recorded"
+        return "no round was recorded; resumed before the first"
+    whole = f"{rounds_text(progress.completed_rounds)} {'was' if progress.completed_rounds == 1 else 'were'} recorded"
     if progress.completed_rounds < progress.round:
         phases = ", ".join(f"{each.name} {each.count}" for each in progress.phases)
-        place = f"going on in round {progress.round}{f' ({phases})' if phases else ''}"
-        return f"{whole}; {place}" if progress.completed_rounds else f"no round is complete; {place}"
+        place = f"resumed in round {progress.round}{f' ({phases})' if phases else ''}"
+        return f"{whole}; {place}" if progress.completed_rounds else f"no round was complete; {place}"
     if progress.completed_rounds >= progress.rounds or progress.rounds_ended_by:
-        return f"{whole}; going on with the answer"
-    return f"{whole}; going on in round {progress.completed_rounds + 1}"
+        return f"{whole}; resumed with the answer"
+    return f"{whole}; resumed in round {progress.completed_rounds + 1}"
 
 
 def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
@@ -271,5 +271,7 @@ def next_phase_line(before: DebateProgress, event: Event) -> str | None:
 
 
 def _is_outside_phases(progress: DebateProgress, work: Work) -> bool:
-    """Return whether an agent works outside of every phase, such as on a summary, which no other line shows."""
-    return bool(work.agent_id) and not any(each.is_of(work.activity, work.round) for each in progress.phases)
+    """Return whether an agent works outside of every phase, such as on a summary, and no line says so yet: it may be asked twice at once."""
+    is_told = any(each.work == work for each in progress.working.values())
+    in_phase = any(each.is_of(work.activity, work.round) for each in progress.phases)
+    return bool(work.agent_id) and not is_told and not in_phase

@@ -75,7 +75,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
     capsys.readouterr()
     assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
     assert capsys.readouterr().err.splitlines() == [
-        "2 rounds are recorded; going on in round 3",
+        "2 rounds were recorded; resumed in round 3",
         "resumed",
         "round 3/3",
         saved(orchestrator.address),

@@ -190,40 +190,51 @@ def test_rounds_that_a_person_ended_go_on_with_the_answer(
 ) -> None:
     asked = kind(intervention=Intervention(end=EndRounds()))
     progress = after(RoundStarted(number=1, total=3), asked, RoundFinished(number=1))
-    assert resumed_text(progress) == "1 round is recorded; going on with the answer"
+    assert resumed_text(progress) == "1 round was recorded; resumed with the answer"
     assessed = made_event(RoundAssessed(round=1, finding="not yet"))
     assert progress_line(progress, assessed) == "ended after round 1: a person asked for it"
 
 
 def test_what_is_done_before_the_first_round_is_no_round_that_is_complete() -> None:
     before = (RoundStarted(number=0, total=8), RoundFinished(number=0))
-    assert resumed_text(after(*before)) == "no round is recorded; beginning with the first"
+    assert resumed_text(after(*before)) == "no round was recorded; resumed before the first"
     begun = after(*before, RoundStarted(number=1, total=8))
-    assert resumed_text(begun) == "no round is complete; going on in round 1"
+    assert resumed_text(begun) == "no round was complete; resumed in round 1"
 
 
 @pytest.mark.parametrize(
     ("progress", "text"),
     [
-        (DebateProgress(), "no round is recorded; beginning with the first"),
+        (DebateProgress(), "no round was recorded; resumed before the first"),
         (
             DebateProgress(round=1, rounds=3, phases=(PhaseProgress("critique", 1, 6, 2),)),
-            "no round is complete; going on in round 1 (critique 2/6)",
+            "no round was complete; resumed in round 1 (critique 2/6)",
         ),
-        (DebateProgress(round=1, rounds=3, completed_rounds=1), "1 round is recorded; going on in round 2"),
+        (DebateProgress(round=1, rounds=3, completed_rounds=1), "1 round was recorded; resumed in round 2"),
         (
             DebateProgress(round=13, rounds=20, completed_rounds=12),
-            "12 rounds are recorded; going on in round 13",
+            "12 rounds were recorded; resumed in round 13",
         ),
         (
             DebateProgress(round=3, rounds=3, completed_rounds=3),
-            "3 rounds are recorded; going on with the answer",
+            "3 rounds were recorded; resumed with the answer",
         ),
         (
             DebateProgress(round=1, rounds=3, completed_rounds=1, rounds_ended_by="enough"),
-            "1 round is recorded; going on with the answer",
+            "1 round was recorded; resumed with the answer",
         ),
     ],
 )
 def test_a_resumed_debate_says_where_it_goes_on(progress: DebateProgress, text: str) -> None:
     assert resumed_text(progress) == text
+
+
+def test_who_is_asked_the_same_twice_at_once_is_told_of_once() -> None:
+    asked = StepStarted(
+        work=Work(activity="grouping", doing="groups the positions", agent_id="judge", round=1)
+    )
+    begun = after(RoundStarted(number=1, total=3), (asked, "round/1/grouping"))
+    assert progress_line(after(), made_event(asked, "round/1/grouping")) == "judge groups the positions"
+    assert progress_line(begun, made_event(asked, "round/1/grouping/again")) is None
+    done = advance(begun, made_event(succeeded(asked.work, reply()), "round/1/grouping"))
+    assert progress_line(done, made_event(asked, "k")) == "judge groups the positions"
