@@ -124,11 +124,6 @@ class LocalModel:
         """The process id of the child."""
         return self._child.process.pid
 
-    async def wait_for_exit(self) -> str:
-        """Wait until the child has ended, and return why in one line."""
-        await self._child.process.wait()
-        return f"the local model ended ({self._child.describe_end()})"
-
 
 def why_unavailable(model: SmallModel = SMOLLM2) -> str | None:
     """Return why a small model cannot run here, in one line, or None when it can."""
