@@ -4,134 +4,56 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import given
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.reading import report_responses
 from parley.orchestrator.api.report import render_report, report_pieces
-from parley.orchestrator.engine.format import Format
 from parley.orchestrator.formats.panel import V1
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.events import Payload
 from parley.v1.agent_pb2 import PromptText, ToolCall, Usage
 from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, ISSUE_STATUS_REJECTED, IssueAnswer
 from parley.v1.debate_pb2 import (
-    AgentScore,
     Answer,
-    AnswerDetails,
     Clarifications,
     ContextDocument,
     DebateFailure,
     DraftGroup,
     DraftGroups,
     Intervention,
-    Outcome,
     Question,
     QuestionAnswer,
     Questions,
     Reply,
     Requirement,
-    UnfulfilledRequirement,
     Work,
 )
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     CheckpointOpened,
-    Claimed,
-    Concluded,
     DebateFailed,
     DraftsGrouped,
     Event,
     Intervened,
     Recalled,
     RequirementsListed,
-    RoundStarted,
-    SourcesListed,
-    StepStarted,
     StepSucceeded,
     Warned,
 )
-from parley.v1.panel_pb2 import PanelOutcome
-from parley.v1.source_pb2 import SOURCE_KIND_DOCUMENT, SOURCE_KIND_PAGE, Source
 from tests.support.interventions import intervention
 from tests.support.orchestration import with_fields
-from tests.unit.orchestrator.made_logs import (
-    ADA,
-    BO,
-    CREATED,
-    created,
-    failed,
-    key_of,
-    log,
-    succeeded,
-)
-
-PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
-CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
-REFINEMENT = Work(activity="refinement", agent_id="ada", round=1)
-SYNTHESIS = Work(activity="synthesis", agent_id="judge")
-DETAILS = AnswerDetails(
-    implementation="Begin with one table.",
-    tradeoffs=["Speed for ease."],
-    recommendations=["Measure first.", "Keep backups."],
-    unfulfilled_requirements=[UnfulfilledRequirement(text="Two regions.", hard=True)],
-    open_questions=["How many writers?"],
-    confidence=40,
-)
-OUTCOME = Outcome(
-    description="Use an embedded store.",
-    scores=[AgentScore(agent_id="ada", score=7.5), AgentScore(agent_id="bo", score=9)],
-    details=DETAILS,
-    panel=PanelOutcome(synthesized_by="judge"),
-)
-CLAIMED = Claimed(owner="a")
-ROUND = RoundStarted(number=1, total=1)
-BEGUN = (CREATED, CLAIMED, ROUND)
-ANSWERING = create_event(key_of(SYNTHESIS), StepStarted(work=SYNTHESIS, digest="d", is_answer=True), 1)
-WHOLE = (
-    *BEGUN,
-    succeeded(PROPOSAL, "Use A.\nPosition: A."),
-    succeeded(CRITIQUE, "A is slow."),
-    succeeded(REFINEMENT, "Use B."),
+from tests.unit.orchestrator.api.reports import (
     ANSWERING,
-    succeeded(SYNTHESIS, '{"description":"Use an embedded store."}'),
-    Concluded(outcome=OUTCOME),
+    BEGUN,
+    CLAIMED,
+    CRITIQUE,
+    PROPOSAL,
+    SYNTHESIS,
+    WHOLE,
+    cells,
+    outline,
+    report,
 )
-
-
-def report(*events: Event | Payload, debate_format: Format | None = V1) -> str:
-    return render_report(fold(log(*events)), debate_format)
-
-
-def parsed(text: str) -> list[Token]:
-    return MarkdownIt("commonmark").enable("table").parse(text)
-
-
-def outline(text: str) -> list[str]:
-    """The document's own headings, those inside of quotes and lists left out."""
-    tokens = parsed(text)
-    return [
-        f"{token.markup} {tokens[place + 1].content}"
-        for place, token in enumerate(tokens)
-        if token.type == "heading_open" and token.level == 0
-    ]
-
-
-def cells(text: str) -> list[str]:
-    tokens = parsed(text)
-    return [
-        "".join(child.content for child in tokens[place + 1].children or ())
-        for place, token in enumerate(tokens)
-        if token.type in {"td_open", "th_open"}
-    ]
-
-
-def code(text: str) -> list[str]:
-    return [token.content for token in parsed(text) if token.type == "fence"]
+from tests.unit.orchestrator.made_logs import ADA, BO, CREATED, created, failed, key_of, log, succeeded
 
 
 def test_a_report_reads_from_the_answer_to_the_totals() -> None:
@@ -372,90 +294,6 @@ def test_a_debate_of_a_format_that_is_not_known_here_has_a_report() -> None:
     assert "> Use an embedded store." in text
 
 
-@pytest.mark.parametrize(
-    ("written", "blocks"),
-    [
-        ("Before.\n```python\nx = 1\n```\nAfter.", ["x = 1\n"]),
-        ("~~~\n```\ninner\n```\n~~~", ["```\ninner\n```\n"]),
-        ("````md\n```\ninner\n```\n````", ["```\ninner\n```\n"]),
-        ("```\n# no heading\n\n\ttabbed", ["# no heading\n\n\ttabbed"]),
-        ("- item\n\n  ```\n  in a list\n  ```", ["in a list\n"]),
-        ("```\r\nwindows\r\n```", ["windows\n"]),
-    ],
-)
-def test_code_comes_through_as_it_was_written(written: str, blocks: list[str]) -> None:
-    text = report(*BEGUN, succeeded(PROPOSAL, written), succeeded(CRITIQUE, "After it."))
-
-    assert [block.rstrip("\n") for block in code(text)] == [block.rstrip("\n") for block in blocks]
-    assert outline(text) == outline(
-        report(*BEGUN, succeeded(PROPOSAL, "x"), succeeded(CRITIQUE, "After it."))
-    )
-
-
-PIECES = st.sampled_from(
-    [
-        "```",
-        "~~~~",
-        "````md",
-        "# Title",
-        "Title\n===",
-        "---",
-        "    code",
-        "\tcode",
-        "- item",
-        "1. item",
-        "> quote",
-        "<!-- open",
-        "<script>",
-        "<div>",
-        "</blockquote>",
-        "<![CDATA[",
-        "| a | b |\n|---|---|",
-        "[Round 1]: http://127.0.0.1",
-        "![seen](http://127.0.0.1/pixel.png)",
-        "`open",
-        "",
-        "\r",
-        "text",
-    ]
-)
-TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
-
-
-@given(question=TEXTS, text=TEXTS, item=TEXTS)
-def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
-    def written(question: str, text: str, item: str) -> str:
-        asked = create_event("created", created(question=question))
-        details = AnswerDetails(implementation="x" + text, tradeoffs=[item, text])
-        outcome = Outcome(description=text, details=details, panel=PanelOutcome(synthesized_by="judge"))
-        return report(
-            asked,
-            Warned(message=item),
-            ROUND,
-            succeeded(PROPOSAL, text),
-            intervention("guide", "w", text=item),
-            Concluded(outcome=outcome),
-        )
-
-    told = outline(written(question, text, item))
-    assert told[0].startswith("# ")
-    assert [each for each in told[1:] if each != "## Question"] == outline(written("x", "x", "x"))[1:]
-
-
-@given(st.text(max_size=20))
-def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
-    spec = created(agents=(with_fields(ADA, name=name), BO))
-    text = report(create_event("created", spec), failed(PROPOSAL, name))
-
-    assert len(cells(text)) == len(cells(report(CREATED, failed(PROPOSAL))))
-
-
-def test_markup_in_a_cell_is_only_text() -> None:
-    spec = created(agents=(with_fields(ADA, name="a|b `c` *d* <e> \\|\n# f"), BO))
-
-    assert "a|b `c` *d* <e> \\| # f" in cells(report(create_event("created", spec)))
-
-
 def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
     calls = (
         ToolCall(name="context_search", arguments='{"query": "write *speed*"}', characters=90),
@@ -474,22 +312,6 @@ def test_what_an_agent_looked_up_stands_above_what_it_wrote() -> None:
     assert text.index(line) < text.index("> Use A.")
 
 
-@given(st.text(max_size=600), st.text(max_size=600))
-def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arguments: str) -> None:
-    calls = [ToolCall(name=name[:64], arguments=arguments)]
-    step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
-    told = report(*BEGUN, create_event("1/proposal/ada", step, 1))
-    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
-    assert outline(told) == outline(plain)
-    assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
-
-
-def test_arguments_of_a_tool_that_are_no_text_do_not_keep_the_report_from_being_sent() -> None:
-    calls = [ToolCall(name="file_read", arguments='{"path": "\\ud800"}')]
-    step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
-    assert b"Looked up: file\\_read" in report(*BEGUN, create_event("1/proposal/ada", step, 1)).encode()
-
-
 def test_nothing_is_said_of_tools_that_nobody_used() -> None:
     assert "Looked up" not in report(*WHOLE)
 
@@ -506,48 +328,6 @@ def test_a_report_is_streamed_without_being_held_as_a_whole() -> None:
     assert sum(sizes) > 6_000_000
     assert len(set(sizes[:-1])) == 1, "pieces of one size"
     assert peak < sum(sizes) / 3
-
-
-RICH = r"""# Not our heading
-
-Costs $5 and $x^2$, or \(a_1 * b_2\), <b>bold</b>.
-
-| a | b |
-|---|---|
-| 1 | `2` |
-
-````markdown
-```
-# no heading
-```
-````
-
-<!-- never closed
-<script>
-# nor this
-$$
-\sum_i x_i
-"""
-
-READ = (
-    RICH.replace("# Not our", "\\# Not our")
-    .replace("# nor this", "\\# nor this")
-    .replace("<b>bold</b>", "\\<b>bold\\</b>")
-    .replace("<!--", "\\<!--")
-    .replace("<script>", "\\<script>")
-)
-
-
-def test_tables_code_and_math_come_through_word_for_word_and_headings_and_html_as_text() -> None:
-    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."), succeeded(REFINEMENT, "Use B."))
-    rich = report(*BEGUN, succeeded(PROPOSAL, RICH), succeeded(REFINEMENT, RICH))
-    assert outline(rich) == outline(plain)
-    quoted = "\n".join(
-        line.removeprefix(">").removeprefix(" ") for line in rich.split("\n") if line[:1] == ">"
-    )
-    assert quoted.count(READ.rstrip("\n")) == 2
-    assert {"a", "b", "1", "2"} <= set(cells(rich))
-    assert "```\n# no heading\n```\n" in code(rich)
 
 
 def test_a_demonstration_is_marked_at_the_top() -> None:
@@ -606,66 +386,3 @@ def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask()
     told = cells(report(create_event("created", spec)))
     assert told[6] == "Clarification prompt"
     assert [told[row * 7 + 6] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]
-
-
-SOURCES = SourcesListed(
-    sources=[
-        Source(
-            number=1,
-            kind=SOURCE_KIND_DOCUMENT,
-            path="docs/load.md",
-            sha256="ab" * 32,
-            read_at=Timestamp(seconds=1_800_000_000),
-        ),
-        Source(
-            number=2,
-            kind=SOURCE_KIND_PAGE,
-            title="Stores | *compared*",
-            url="https://stores.example/a?b=1",
-            sha256="cd" * 32,
-            read_at=Timestamp(seconds=1_800_000_060),
-        ),
-    ]
-)
-
-
-def test_the_report_lists_sources_with_who_cited_them() -> None:
-    text = report(
-        *BEGUN,
-        SOURCES,
-        succeeded(PROPOSAL, "Use A [S1]."),
-        succeeded(CRITIQUE, "A is slow [S1, S1]."),
-        succeeded(REFINEMENT, "Use B [S1]."),
-        ANSWERING,
-        succeeded(SYNTHESIS, "Use B [S1]."),
-        Concluded(outcome=OUTCOME),
-    )
-    assert "## Sources" in outline(text)
-    first, second = (line for line in text.split("\n") if line.startswith(("| S1", "| S2")))
-    assert first == (
-        "| S1 |  | docs/load.md | 2027-01-15 08:00:00 UTC | abababababab | Ada (round 1), Bo (round 1), The judge (answer) |"
-    )
-    assert second == (
-        "| S2 | Stores \\| \\*compared\\* | https://stores.example/a?b=1 | 2027-01-15 08:01:00 UTC | cdcdcdcdcdcd | no agent |"
-    )
-    assert "**Warning:**" not in text
-
-
-def test_a_citation_of_what_does_not_exist_is_a_warning_and_no_source() -> None:
-    text = report(*BEGUN, SOURCES, succeeded(PROPOSAL, "Use A [S9]."))
-    assert "- **Warning:** There is no source S9. It was cited by Ada (round 1)." in text
-    assert not [line for line in text.split("\n") if line.startswith("| S9")]
-    bare = report(*BEGUN, succeeded(PROPOSAL, "Use A [S9]."))
-    assert "There is no source S9." in bare
-    assert not [line for line in bare.split("\n") if line.startswith("| S")]
-
-
-def test_only_a_few_of_many_missing_sources_are_named() -> None:
-    cited = "".join(f"[S{number}]" for number in range(1, 31))
-    text = report(*BEGUN, succeeded(PROPOSAL, cited))
-    assert text.count("There is no source S") == 20
-    assert "**Warning:** 10 more were cited that do not exist, S21 to S30." in text
-
-
-def test_a_report_without_sources_has_no_section_for_them() -> None:
-    assert "## Sources" not in outline(report(*WHOLE))
