@@ -152,7 +152,11 @@ class Runner:
     async def start_debate(self, record: DebateRecord, *, is_new: bool = False) -> bool:
         """Own a debate whose record was written just now, or is written along with its first event if it `is_new`.
 
-        Return True once that event is durable, False if that is unknown or no slot is free. StoreUnavailableError or DuplicateError says why a new debate was not written.
+        Return True once that event is durable, False if that is unknown or no slot is free.
+
+        Raises:
+            DuplicateError: a new debate was not written: it is there, or another one of the same request.
+            StorageError: it is not known whether a new debate was written.
         """
         if self._draining:
             return False
