@@ -221,6 +221,8 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
     """Return the line of an event if progress is shown as lines; None if the event has none."""
     payload = event_payload(event)
     match payload:
+        case RoundStarted(number=1, total=total) if before.revision_rounds:
+            return f"{round_text(1, total)}, {before.revision_rounds} of them for revision"
         case RoundStarted(number=number, total=total):
             return round_text(number, total)
         case PhaseStarted(activity=activity, title=title, round=number, expected=expected):

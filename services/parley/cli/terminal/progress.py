@@ -86,6 +86,7 @@ class DebateProgress(Struct, frozen=True):
         failures: Phase, reason and message of steps that failed since the debate was last resumed.
         checkpoint: The open checkpoint, if there is one.
         cut_routes: Routes for whose context a prompt was cut.
+        revision_rounds: How many of an arena's rounds are for revision: what `--rounds` asks for; 0 for other formats.
     """
 
     state: str = "waiting"
@@ -102,6 +103,7 @@ class DebateProgress(Struct, frozen=True):
     failures: frozenset[tuple[str, str, str]] = frozenset()
     checkpoint: Checkpoint | None = None
     cut_routes: frozenset[str] = frozenset()
+    revision_rounds: int = 0
 
 
 def advance(progress: DebateProgress, event: Event) -> DebateProgress:
@@ -127,6 +129,8 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
 
 def _apply_to_state(progress: DebateProgress, payload: Message | None) -> DebateProgress:  # noqa: PLR0911 (a case a kind)
     match payload:
+        case DebateCreated(spec=spec):
+            return replace(progress, revision_rounds=spec.arena.revision_rounds)
         case Claimed():  # what an earlier owner had in flight is void
             state = "waiting" if progress.checkpoint else "running"
             return replace(progress, state=state, working={}, failures=frozenset())

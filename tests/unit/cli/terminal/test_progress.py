@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from parley.cli.terminal.event_lines import next_phase_line, progress_line, resumed_text, status_line
 from parley.cli.terminal.progress import DebateProgress, PhaseProgress, advance
-from parley.v1.debate_pb2 import DebateFailure, EndRounds, Intervention, Work
+from parley.v1.arena_pb2 import ArenaSettings
+from parley.v1.debate_pb2 import DebateFailure, DebateSpec, EndRounds, Intervention, Work
 from parley.v1.event_pb2 import (
     CheckpointClosed,
     Claimed,
     Concluded,
+    DebateCreated,
     DebateFailed,
     Intervened,
     Paused,
@@ -105,6 +107,13 @@ def test_steps_that_failed_are_not_counted_as_answers() -> None:
     assert progress_line(ended, finished) == "  proposal: 0 of 2 answered, 1 failed"
     ended = advance(ended, made_event(succeeded(ADA), "b"))
     assert progress_line(ended, finished) == "  proposal: 1 of 2 answered, 1 failed"
+
+
+def test_the_first_round_of_an_arena_says_how_many_are_those_that_were_asked_for() -> None:
+    created = DebateCreated(spec=DebateSpec(arena=ArenaSettings(revision_rounds=1)))
+    first, second = (made_event(RoundStarted(number=each, total=6)) for each in (1, 2))
+    assert progress_line(after(created), first) == "round 1/6, 1 of them for revision"
+    assert progress_line(after(created), second) == "round 2/6"
 
 
 def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
