@@ -21,13 +21,13 @@ from parley.v1 import orchestrator_pb2 as pb
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Orchestrator, until
 
-__all__ = ["WITHIN", "Failing", "deleted", "deletions", "rested"]
+__all__ = ["WITHIN", "Failing", "delete_debate", "deletions", "hold_to_rest"]
 
 WITHIN = 10.0
 
 
-async def rested(orchestrator: Orchestrator, **spec: Any) -> str:
-    """A debate that is completed, with an intervention and a word of feedback, and closed."""
+async def hold_to_rest(orchestrator: Orchestrator, **spec: Any) -> str:
+    """Hold a debate with an intervention and a word of feedback until it is closed."""
     debate = await orchestrator.create(**spec)
     await orchestrator.intervene(debate, guide=debate_pb2.Guide(text="Be brief."))
     await orchestrator.watch(debate)
@@ -37,7 +37,7 @@ async def rested(orchestrator: Orchestrator, **spec: Any) -> str:
     return debate
 
 
-async def deleted(orchestrator: Orchestrator, debate: str, *, ratings: bool = False) -> bool:
+async def delete_debate(orchestrator: Orchestrator, debate: str, *, ratings: bool = False) -> bool:
     """Delete a debate as soon as it rests: it is closed a moment before its record says so."""
     request = pb.DeleteDebateRequest(debate_id=debate, ratings=ratings)
     answers: list[pb.DeleteDebateResponse] = []

@@ -40,7 +40,7 @@ def analysed(spec: DebateCreated | None = None) -> DebateCreated:
     return with_spec(spec or make_debate(2, rounds=1), analysis=True)
 
 
-async def ended(stage: Backstage, spec: DebateCreated) -> Debate:
+async def hold_debate(stage: Backstage, spec: DebateCreated) -> Debate:
     async with stage.replica() as replica:
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
@@ -68,7 +68,7 @@ async def test_each_claim_of_an_answer_is_traced_to_what_was_said(tmp_path: Path
     specs = {"arena": arena_spec, "moderated": moderated_spec}
     gateway = gateways.get(kind, ScriptedGateway)()
     async with backstage(tmp_path, gateway) as stage:
-        debate = await ended(stage, analysed(specs.get(kind, lambda: None)()))
+        debate = await hold_debate(stage, analysed(specs.get(kind, lambda: None)()))
     analysis = debate.analysis
     bare, said, made_up = analysis.claims
     first = next(each for each in debate.contributions if each.work.round)
@@ -103,7 +103,7 @@ async def test_an_answer_stands_and_its_place_is_free_while_it_is_analysed(stage
 
 async def test_an_analyst_that_fails_is_a_warning_and_fails_no_debate(stage: Backstage) -> None:
     stage.gateway.fail(GROUNDING)
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     assert debate.outcome.description == "The answer."
     assert debate.analysis == Analysis(
         analyst_agent_id="judge", missing="judge did not say what the answer rests on: the provider said no"
@@ -137,7 +137,7 @@ async def test_a_local_model_says_which_sentences_are_supported_if_the_analyst_f
         return support_second(request)
 
     stage.gateway.support = support
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     first = next(each for each in debate.contributions if each.work.round)
     assert asked[0].texts[:2] == [debate.spec.question, first.reply.text]
     bare, said = debate.analysis.claims
@@ -157,7 +157,7 @@ async def test_a_model_that_does_not_know_the_language_leaves_an_analysis_missin
     stage.gateway.support = lambda request: FindSupportResponse(
         claims=[ClaimSupport() for _ in request.claims]
     )
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     assert debate.analysis.missing == "judge did not say what the answer rests on: the provider said no"
 
 
@@ -170,7 +170,7 @@ async def test_a_model_is_not_asked_if_the_analyst_answers(stage: Backstage) -> 
         return support_second(request)
 
     stage.gateway.support = support
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     assert debate.analysis.analyst_agent_id
     assert not asked
 
@@ -205,7 +205,7 @@ async def test_names_that_do_not_exist_are_refused(
 ) -> None:
     given = iter([wrong, {} if once else wrong])
     stage.gateway.grounds = lambda schema: grounds(schema, **next(given))
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     assert asked_of(stage) == [GROUNDING, f"{GROUNDING}/again"]
     assert why in stage.gateway.asked(f"{GROUNDING}/again").prompt
     assert bool(debate.analysis.claims) is once
@@ -221,7 +221,7 @@ async def test_what_makes_no_sense_is_absent_and_never_made_up(stage: Backstage)
     ]
     relations = [{"reason": 2, "claim": 2, "kind": "for"}, {"reason": 1}, None]
     stage.gateway.grounds = lambda schema: grounds(schema, claims=claims, relations=relations)
-    analysis = (await ended(stage, analysed())).analysis
+    analysis = (await hold_debate(stage, analysed())).analysis
     assert [each.text for each in analysis.claims] == ["Water is wet.", "Ice is cold."]
     first, second = analysis.claims
     assert (len(first.supported_by), len(first.opposed_by), first.HasField("score")) == (1, 0, False)
@@ -247,7 +247,7 @@ async def test_a_debate_whose_budget_is_used_up_is_not_analysed(
     spent = Usage(input_tokens=49_000, output_tokens=500, cost_micros=1_990_000, requests=1)
     usage = stage.gateway.usage
     stage.gateway.usage = lambda step: spent if step == "synthesis" else usage(step)
-    debate = await ended(stage, with_spec(analysed(), limits=limits))
+    debate = await hold_debate(stage, with_spec(analysed(), limits=limits))
     assert not asked_of(stage)
     assert debate.analysis.missing.endswith("too little is left of the debate's budget")
 
@@ -260,7 +260,7 @@ async def test_a_debate_whose_budget_is_used_up_is_not_analysed(
 async def test_without_the_setting_and_of_a_demonstration_nothing_is_analysed(
     stage: Backstage, spec: DebateCreated
 ) -> None:
-    debate = await ended(stage, spec)
+    debate = await hold_debate(stage, spec)
     assert not asked_of(stage)
     assert not debate.HasField("analysis")
 
@@ -271,13 +271,13 @@ async def test_an_agent_of_another_model_family_than_who_wrote_the_answer_is_ask
 ) -> None:
     agents = (agent("ada"), agent("bo", routes=["p/other"], model_family=family))
     judge = agent("judge", "judge", routes=["p/m"], model_family="openai")
-    debate = await ended(stage, with_spec(analysed(), agents=agents, judge=judge))
+    debate = await hold_debate(stage, with_spec(analysed(), agents=agents, judge=judge))
     assert debate.analysis.analyst_agent_id == analyst
 
 
 async def test_what_is_read_fits_and_quotes_each_contribution_once(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step}. >>>\n" + "Water wets. " * 250
-    await ended(stage, analysed(make_debate(3, rounds=1)))
+    await hold_debate(stage, analysed(make_debate(3, rounds=1)))
     asked = stage.gateway.asked(GROUNDING)
     assert asked.prompt.count("answers round/1/") == 12, "three proposals, six critiques, three refinements"
     names = json.loads(asked.schema)["properties"]["claims"]["items"]["properties"]["for"]["items"]["enum"]
@@ -290,7 +290,7 @@ async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstag
     stage.gateway.text = lambda step, name: f"{name} answers {step}.\n" + "Water wets. " * 250
     spec = analysed(make_debate(3, rounds=1))
     judge = agent("judge", "judge", context_tokens=6000)
-    debate = await ended(stage, with_spec(spec, judge=judge))
+    debate = await hold_debate(stage, with_spec(spec, judge=judge))
     assert debate.analysis.left_out > 0
     assert sum(len(part.text) for part in stage.gateway.asked(GROUNDING).parts) < 6000 * 4
     left_out = f"It was not shown the {debate.analysis.left_out} oldest contributions."
@@ -300,7 +300,7 @@ async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstag
 async def test_an_analyst_sees_every_source_the_cited_ones_longest(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step} [S3].\nPosition: {step}"
     context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 51)]
-    await ended(stage, analysed(make_debate(2, rounds=1, context=context)))
+    await hold_debate(stage, analysed(make_debate(2, rounds=1, context=context)))
     asked = stage.gateway.asked(GROUNDING)
     claim = json.loads(asked.schema)["properties"]["claims"]["items"]["properties"]
     assert [each for each in claim["for"]["items"]["enum"] if each[0] == "S"] == [
@@ -313,7 +313,7 @@ async def test_an_analyst_sees_every_source_the_cited_ones_longest(stage: Backst
 async def test_of_too_many_sources_the_cited_ones_have_names(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step} [S110][S999].\nPosition: {step}"
     context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 121)]
-    await ended(stage, analysed(make_debate(2, rounds=1, context=context)))
+    await hold_debate(stage, analysed(make_debate(2, rounds=1, context=context)))
     asked = stage.gateway.asked(GROUNDING)
     assert "S57, S58, S110 are sources" in asked.prompt
     assert "S59, " not in asked.prompt
@@ -325,7 +325,7 @@ async def test_what_is_stated_in_smt_lib_is_checked_once(stage: Backstage) -> No
         "bo": "```smt2\n(declare-const x Int)\n(assert (> (* 2 x) x))\n```\n~~~\n```lean\ntheorem t : 1 = 1 := rfl\n```",
     }
     stage.gateway.text = lambda step, name: f"{name} answers {step}.\n\n{blocks.get(name, '')}\n\nSo it is."
-    debate = await ended(stage, analysed())
+    debate = await hold_debate(stage, analysed())
     found = [(each.statement.language, each.result) for each in debate.analysis.formal_checks]
     assert sorted(found) == [
         ("lean", FORMAL_RESULT_UNCHECKED),
@@ -337,7 +337,7 @@ async def test_what_is_stated_in_smt_lib_is_checked_once(stage: Backstage) -> No
 
 
 async def test_what_divides_agents_is_told_without_a_call(stage: Backstage) -> None:
-    debate = await ended(stage, make_debate(3, rounds=1))
+    debate = await hold_debate(stage, make_debate(3, rounds=1))
     found = analysis_of(debate, panel.V1)
     assert not found.HasField("analysis")
     assert len(found.disagreement.disputes) == 6

@@ -62,7 +62,7 @@ def grouped(*answers: Callable[[list[str]], Any]) -> Callable[[StepRequest], str
     return answer
 
 
-async def debated(
+async def hold_debate(
     orchestrator: Orchestrator,
     gateway: ScriptedGateway,
     critic: str = SILENT,
@@ -84,7 +84,7 @@ async def test_positions_that_the_judge_groups_together_end_the_rounds(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.grouping = grouped(together)
-    state = await debated(orchestrator, gateway)
+    state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 1
     assert [each.same for each in unsure.asked[-1].settled] == [True]
 
@@ -93,7 +93,7 @@ async def test_another_agent_is_asked_where_the_debate_says_so(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.grouping = grouped(together)
-    await debated(
+    await hold_debate(
         orchestrator,
         gateway,
         termination=Termination(rule=TERMINATION_RULE_CONVERGENCE, grouping_agent_id="bo"),
@@ -110,7 +110,9 @@ async def test_an_agent_that_takes_no_part_cannot_be_asked(orchestrator: Orchest
 async def test_positions_are_shown_by_names_that_no_text_has_and_without_their_agents(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    await debated(orchestrator, gateway, stands={"ada": "It draws 5 mW.", "bo": "It draws 5 MW."}.__getitem__)
+    await hold_debate(
+        orchestrator, gateway, stands={"ada": "It draws 5 mW.", "bo": "It draws 5 MW."}.__getitem__
+    )
     asked = gateway.asked("round/1/grouping")
     assert set(shown_positions(asked.prompt)) == {"P1", "P2"}, "case tells units apart"
     assert json.loads(asked.schema)["properties"]["groups"]["items"]["items"]["enum"] == ["P1", "P2"]
@@ -141,7 +143,7 @@ async def test_an_answer_that_does_not_name_each_position_once_is_not_believed(
     unsure: Unsure,
 ) -> None:
     gateway.grouping = grouped(answer)
-    state = await debated(orchestrator, gateway)
+    state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 2
     assert not any(each.settled for each in unsure.asked)
     assert any(wrong in each for each in state.warnings), state.warnings
@@ -151,7 +153,7 @@ async def test_what_cannot_be_told_is_no_agreement(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.grouping = grouped(lambda _: {"groups": [["P1"]], "cannot_be_told": ["P2"]})
-    state = await debated(orchestrator, gateway)
+    state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 2
     assert not any(each.settled for each in unsure.asked)
 
@@ -165,7 +167,7 @@ async def test_an_agent_without_a_record_is_asked_twice_and_only_the_same_findin
     unsure: Unsure,
 ) -> None:
     gateway.grouping = grouped(together, again)
-    state = await debated(orchestrator, gateway)
+    state = await hold_debate(orchestrator, gateway)
     assert sorted(gateway.steps("round/1/grouping*")) == ["round/1/grouping", "round/1/grouping/again"]
     one, other = (shown_positions(gateway.asked(f"round/1/grouping{each}").prompt) for each in ("", "/again"))
     assert list(one.values()) == list(other.values())[::-1]
@@ -177,7 +179,7 @@ async def test_an_agent_with_a_record_is_asked_once(
 ) -> None:
     gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=12)}
     gateway.grouping = grouped(together)
-    assert (await debated(orchestrator, gateway)).current_round == 1
+    assert (await hold_debate(orchestrator, gateway)).current_round == 1
     assert gateway.steps("round/1/grouping*") == ["round/1/grouping"]
 
 
@@ -187,7 +189,7 @@ async def test_an_agent_of_which_no_record_can_be_looked_up_is_asked_twice(
 ) -> None:
     gateway.weights = None
     gateway.grouping = grouped(together)
-    assert (await debated(orchestrator, gateway)).current_round == 1
+    assert (await hold_debate(orchestrator, gateway)).current_round == 1
     assert len(gateway.steps("round/1/grouping*")) == 2
 
 

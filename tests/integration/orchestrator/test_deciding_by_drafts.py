@@ -60,7 +60,7 @@ def taking(
     return gateway
 
 
-async def decided(
+async def hold_debate(
     folder: Path, gateway: ScriptedGateway, agents: int = 3, judge: Agent | None = None, **settings: object
 ) -> ArenaOutcome:
     rounds = arena_settings(revision_rounds=1, **settings)
@@ -114,7 +114,7 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
 async def test_a_final_proposal_that_still_takes_the_position_is_the_core(tmp_path: Path) -> None:
     first = {"ada": "red", "bo": "blue", "cy": "blue"}
     gateway = taking(first, first | {"bo": "red"}, ArenaScript(choice="cy", holds="blue"))
-    decision = (await decided(tmp_path, gateway)).decision
+    decision = (await hold_debate(tmp_path, gateway)).decision
     assert (decision.core_agent_id, decision.core_is_first_draft) == ("cy", False)
     assert [list(each.last_agent_ids) for each in decision.positions] == [["cy"], ["ada", "bo"]]
     assert "The proposal of agent C is its core." in gateway.asked("synthesis").prompt
@@ -126,7 +126,7 @@ async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it
 ) -> None:
     first = {"ada": "red", "bo": "blue"}
     gateway = taking(first, first, ArenaScript(choice="ada", holds=holds))
-    arena = await decided(tmp_path, gateway, agents=2)
+    arena = await hold_debate(tmp_path, gateway, agents=2)
     assert arena.decision.count.tied_agent_ids == ["ada", "bo"]
     assert arena.decision.core_agent_id == (winner or "ada"), "the last vote went to ada"
     assert arena.decision.judge_ballot.agent_id == ("judge" if holds else "")
@@ -161,7 +161,7 @@ async def test_a_judge_overrules_two_of_three_only_if_it_was_often_right_or_is_c
     first = {"ada": "red", "bo": "blue", "cy": "blue"}
     gateway = taking(first, first, ArenaScript(choice="bo", holds="red"), certain=certain)
     gateway.ratings = ratings
-    decision = (await decided(tmp_path, gateway, judge=judge)).decision
+    decision = (await hold_debate(tmp_path, gateway, judge=judge)).decision
     assert (decision.judge_standing, decision.judge_ballot.choice_agent_id) == (standing, "ada")
     if certain:
         assert decision.core_agent_id == winner
@@ -180,7 +180,7 @@ async def test_where_ratings_are_away_a_judge_breaks_ties_and_a_stronger_one_has
         gateway = taking(first, first, ArenaScript(choice="bo", holds="red"))
         gateway.weights = None
         assert (
-            await decided(tmp_path / judge.id / core, gateway, judge=judge)
+            await hold_debate(tmp_path / judge.id / core, gateway, judge=judge)
         ).decision.core_agent_id == core
 
 
@@ -189,7 +189,7 @@ async def test_of_tied_positions_that_no_judge_chose_the_one_stands_that_the_las
     choice: str, tmp_path: Path
 ) -> None:
     first = {"ada": "red", "bo": "blue"}
-    arena = await decided(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
+    arena = await hold_debate(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
     assert arena.decision.core_agent_id == choice
     told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
     assert "one of them stands, since most votes in the end went to it" in told
@@ -202,7 +202,7 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
     script = ArenaScript(choice="cy", holds="blue")
     different = {"ada": "red", "bo": "blue", "cy": "green"}
     gateway = taking(different, different, script, certain=False)
-    decision = (await decided(tmp_path, gateway)).decision
+    decision = (await hold_debate(tmp_path, gateway)).decision
     assert decision.ballots == LAST
     assert decision.last_vote_reason == "which first drafts take the same position cannot be told"
     assert [(each.agent_id, each.choice_agent_id) for each in decision.count.ballots] == [
@@ -230,7 +230,7 @@ async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_
         return GroupPositionsResponse(groups=apart, unsure=[unsure])
 
     gateway.group_by = group_by
-    decision = (await decided(tmp_path, gateway)).decision
+    decision = (await hold_debate(tmp_path, gateway)).decision
     assert decision.ballots == VOTE_BALLOTS_FIRST_DRAFTS
     assert [list(each.first_agent_ids) for each in decision.positions] == [["bo", "cy"], ["ada"]]
     assert len(gateway.steps("first-draft-vote/grouping*")) == 2
@@ -239,7 +239,7 @@ async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_
 async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tmp_path: Path) -> None:
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
-    decision = (await decided(tmp_path, gateway, team=team)).decision
+    decision = (await hold_debate(tmp_path, gateway, team=team)).decision
     assert (decision.ballots, decision.last_vote_reason) == (LAST, "no duty to propose, but to vote: cy")
 
 
@@ -247,7 +247,7 @@ async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_n
     gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.hold("round/*/vote/cy")
     voting = VotingSettings(method=VOTING_METHOD_MAJORITY, ballots=LAST, judge_ballot=False)
-    arena = await decided(tmp_path, gateway, voting=voting)
+    arena = await hold_debate(tmp_path, gateway, voting=voting)
     assert arena.decision.count == arena.votes[0]
     assert not arena.decision.HasField("judge_ballot")
     assert arena.votes[0].left_out_agent_ids == ["cy"], "such a vote ends early"
@@ -295,7 +295,7 @@ async def test_which_proposals_of_a_vote_that_decides_are_alike_is_asked(tmp_pat
     gateway = ArenaScript(choice="ada").gateway()
     gateway.group_by = unsure_until_settled
     gateway.grouping = lambda _: json.dumps({"groups": [["P1", "P2", "P3"]], "cannot_be_told": []})
-    arena = await decided(tmp_path, gateway, voting=VotingSettings(ballots=LAST))
+    arena = await hold_debate(tmp_path, gateway, voting=VotingSettings(ballots=LAST))
     assert [list(each.agent_ids) for each in arena.votes[0].groups] == [["ada", "bo", "cy"]]
     assert len(gateway.steps("round/5/vote-groups/grouping*")) == 2
 

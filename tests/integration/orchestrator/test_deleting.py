@@ -22,7 +22,7 @@ from parley.storage.ports import StorageError, StoreDamagedError, StoreUnavailab
 from parley.v1 import debate_pb2, ratings_pb2, ratings_pb2_grpc
 from parley.v1 import orchestrator_pb2 as pb
 from parley.v1.debate_pb2 import Participant
-from tests.integration.orchestrator.deleting import WITHIN, deleted, deletions, rested
+from tests.integration.orchestrator.deleting import WITHIN, delete_debate, deletions, hold_to_rest
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
 from tests.support.real_services import free_address, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
@@ -63,8 +63,8 @@ async def test_a_deleted_debate_is_gone_from_everywhere(
     tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        kept, debate = await rested(orchestrator), await rested(orchestrator)
-        assert await deleted(orchestrator, debate)
+        kept, debate = await hold_to_rest(orchestrator), await hold_to_rest(orchestrator)
+        assert await delete_debate(orchestrator, debate)
         assert set(await every_reading(orchestrator, debate)) == {"DEBATE_NOT_FOUND"}
         listed = await orchestrator.stub.ListDebates(pb.ListDebatesRequest(), timeout=WITHIN)
         assert [each.id for each in listed.debates] == [kept]
@@ -77,9 +77,9 @@ async def test_a_deleted_debate_is_gone_from_everywhere(
 
 async def test_its_request_makes_a_new_debate(tmp_path: Path, gateway_server: RunningServer) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debate = await rested(orchestrator, request_id="mine")
+        debate = await hold_to_rest(orchestrator, request_id="mine")
         assert await orchestrator.create(request_id="mine") == debate
-        await deleted(orchestrator, debate)
+        await delete_debate(orchestrator, debate)
         assert await orchestrator.create(request_id="mine") != debate
 
 
@@ -96,7 +96,7 @@ async def test_a_debate_that_runs_is_not_deleted_before_it_is_cancelled(
         assert (await orchestrator.get(debate)).id == debate
         await orchestrator.intervene(debate, cancel=debate_pb2.Cancel())
         hold.release()
-        assert await deleted(orchestrator, debate)
+        assert await delete_debate(orchestrator, debate)
 
 
 async def test_a_watcher_of_a_paused_debate_hears_that_it_was_deleted(
@@ -108,7 +108,7 @@ async def test_a_watcher_of_a_paused_debate_hears_that_it_was_deleted(
         await orchestrator.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
         await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
         watching = asyncio.create_task(failure_of(orchestrator.watch(debate)))
-        assert await deleted(orchestrator, debate)
+        assert await delete_debate(orchestrator, debate)
         assert (await watching).reason == "DEBATE_NOT_FOUND"
 
 
@@ -127,10 +127,10 @@ async def test_ratings_forget_a_deleted_debate_only_where_that_is_asked(
         ratings_at(address, tmp_path),
         orchestrating(tmp_path / "debates", gateway_server, ratings=address) as orchestrator,
     ):
-        first, second = await rested(orchestrator), await rested(orchestrator)
-        assert await deleted(orchestrator, first, ratings=True)
+        first, second = await hold_to_rest(orchestrator), await hold_to_rest(orchestrator)
+        assert await delete_debate(orchestrator, first, ratings=True)
         assert await matches()
-        assert await deleted(orchestrator, second)
+        assert await delete_debate(orchestrator, second)
         assert await matches()
 
 
@@ -139,7 +139,7 @@ async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
     tmp_path: Path, gateway_server: RunningServer, *, before: bool
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debates = [await rested(orchestrator, agents=[Participant(agent_id="ada")]) for _ in range(10)]
+        debates = [await hold_to_rest(orchestrator, agents=[Participant(agent_id="ada")]) for _ in range(10)]
     finished = 0
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
@@ -213,7 +213,7 @@ async def test_memory_that_is_away_forgets_when_it_is_back(
         assert "is still being sent to memory and ratings" in refused.message
         running = await orchestrator.create(rounds=2)
         await orchestrator.intervene(running, cancel=debate_pb2.Cancel())
-        assert not await deleted(orchestrator, running), "memory was not there"
+        assert not await delete_debate(orchestrator, running), "memory was not there"
         assert set(await every_reading(orchestrator, running)) == {"DEBATE_NOT_FOUND"}
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,

@@ -9,7 +9,7 @@ from parley.storage.encryption.data_keys import DATA_KEYS
 from parley.storage.encryption.wrapping import FileKey, WrappingKeys
 from parley.storage.opening import open_store, rewrap_data_keys
 from parley.v1 import debate_pb2, orchestrator_pb2
-from tests.integration.orchestrator.deleting import deleted, rested
+from tests.integration.orchestrator.deleting import delete_debate, hold_to_rest
 from tests.support.encryption import damage_data_key, write_key
 from tests.support.orchestration import Orchestrator, orchestrating
 from tests.support.receipts import OLD, pem_of
@@ -61,8 +61,8 @@ async def test_with_a_debate_its_data_key_is_deleted_and_no_other(
 ) -> None:
     key, folder = write_key(tmp_path / "key"), tmp_path / "data"
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
-        kept, debate = [await rested(orchestrator) for _ in range(2)]
-        assert await deleted(orchestrator, debate)
+        kept, debate = [await hold_to_rest(orchestrator) for _ in range(2)]
+        assert await delete_debate(orchestrator, debate)
         assert (await orchestrator.get(kept)).id == kept
     async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=wrapping(key)) as store:
         scopes = {str(each.fields["scope"]) for each in await store.documents.find(DATA_KEYS, {})}
@@ -74,9 +74,9 @@ async def test_a_debate_whose_data_key_is_damaged_is_deleted_and_hides_no_other(
 ) -> None:
     key, folder = write_key(tmp_path / "key"), tmp_path / "data"
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
-        kept, debate = [await rested(orchestrator) for _ in range(2)]
+        kept, debate = [await hold_to_rest(orchestrator) for _ in range(2)]
     damage_data_key(folder / "parley.db", "orchestrator", f"default/{debate}")
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
-        assert await deleted(orchestrator, debate)
+        assert await delete_debate(orchestrator, debate)
         listed = await orchestrator.stub.ListDebates(orchestrator_pb2.ListDebatesRequest(), timeout=10)
         assert [each.id for each in listed.debates] == [kept]

@@ -42,13 +42,13 @@ async def said(
     return await orchestrator.stub.SubmitFeedback(request, timeout=10)
 
 
-async def completed(orchestrator: Orchestrator) -> str:
+async def complete_debate(orchestrator: Orchestrator) -> str:
     debate_id = await orchestrator.create()
     await orchestrator.status(debate_id, DEBATE_STATUS_COMPLETED)
     return debate_id
 
 
-async def counted(address: str) -> dict[str, tuple[int, int]]:
+async def count_approvals(address: str) -> dict[str, tuple[int, int]]:
     async with channel(address) as opened:
         stub = ratings_pb2_grpc.RatingsServiceStub(opened)
         listed = await stub.ListRatings(ratings_pb2.ListRatingsRequest(), timeout=30)
@@ -72,7 +72,7 @@ async def test_a_word_is_shown_with_the_debate_and_counted_for_its_agents(
         ratings_at(address, tmp_path),
         start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
-        debate_id = await completed(orchestrator)
+        debate_id = await complete_debate(orchestrator)
         response = await said(orchestrator, debate_id, 1, " It *helped*.\n")
         feedback = response.feedback
         assert (feedback.value, feedback.message, feedback.number) == (1, "It *helped*.", 1)
@@ -82,13 +82,13 @@ async def test_a_word_is_shown_with_the_debate_and_counted_for_its_agents(
             False,
         )
         assert (await orchestrator.get(debate_id)).feedback == feedback
-        assert await counted(address) == dict.fromkeys(("ada", "bo", "cy"), (1, 0))
+        assert await count_approvals(address) == dict.fromkeys(("ada", "bo", "cy"), (1, 0))
         report = await orchestrator.stub.GetReport(GetReportRequest(debate_id=debate_id), timeout=10)
         assert "## Feedback\n\nA person says yes to this debate (+1).\n\n> It *helped*.\n" in report.markdown
 
 
 async def test_the_log_of_the_debate_stays_as_it_was(orchestrator: Orchestrator) -> None:
-    debate_id = await completed(orchestrator)
+    debate_id = await complete_debate(orchestrator)
     await until(lambda: _is_closed(orchestrator, debate_id), "closed")
     before = await orchestrator.watch(debate_id)
     await said(orchestrator, debate_id)
@@ -109,18 +109,18 @@ async def test_the_latest_word_takes_the_place_of_the_one_before(
         ratings_at(address, tmp_path),
         start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
-        debate_id = await completed(orchestrator)
+        debate_id = await complete_debate(orchestrator)
         await said(orchestrator, debate_id, 1, "good", "first")
         await said(orchestrator, debate_id, -1, "no, bad", "second")
         again = await said(orchestrator, debate_id, 1, "good", "first")
         assert (again.existed, again.feedback.number) == (True, 1)
         feedback = (await orchestrator.get(debate_id)).feedback
         assert (feedback.value, feedback.message, feedback.number) == (-1, "no, bad", 2)
-        assert await counted(address) == dict.fromkeys(("ada", "bo", "cy"), (0, 1))
+        assert await count_approvals(address) == dict.fromkeys(("ada", "bo", "cy"), (0, 1))
 
 
 async def test_a_request_id_stands_for_one_word(orchestrator: Orchestrator) -> None:
-    debate_id = await completed(orchestrator)
+    debate_id = await complete_debate(orchestrator)
     await said(orchestrator, debate_id, 1, "", "once")
     refused = await failure_of(said(orchestrator, debate_id, -1, "", "once"))
     assert refused.reason == "REQUEST_ID_REUSED"
@@ -132,13 +132,13 @@ async def test_ratings_that_are_away_are_told_when_they_are_back(
     address = free_address()
     async with start_orchestrator(tmp_path, gateway_server, address) as orchestrator:
         async with ratings_at(address, tmp_path):
-            debate_id = await completed(orchestrator)
+            debate_id = await complete_debate(orchestrator)
             await until(lambda: _is_closed(orchestrator, debate_id), "closed")
         response = await said(orchestrator, debate_id)
         assert not response.feedback.rated
         async with ratings_at(address, tmp_path):
             await until(lambda: _is_rated(orchestrator, debate_id), "rated")
-            assert (await counted(address))["ada"] == (1, 0)
+            assert (await count_approvals(address))["ada"] == (1, 0)
 
 
 async def _is_rated(orchestrator: Orchestrator, debate_id: str) -> bool:
@@ -153,13 +153,13 @@ async def test_ratings_that_record_and_do_not_say_so_count_once(
         ratings_at(address, tmp_path) as ratings,
         start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
-        debate_id = await completed(orchestrator)
+        debate_id = await complete_debate(orchestrator)
         await until(lambda: _is_closed(orchestrator, debate_id), "closed")
         ratings.lost, ratings.asked = 2, 0
         assert not (await said(orchestrator, debate_id)).feedback.rated
         await until(lambda: _is_rated(orchestrator, debate_id), "rated")
         assert ratings.asked == 3
-        assert (await counted(address))["ada"] == (1, 0)
+        assert (await count_approvals(address))["ada"] == (1, 0)
 
 
 async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_them_when_it_starts_again(
@@ -167,7 +167,7 @@ async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_the
 ) -> None:
     address = free_address()
     async with ratings_at(address, tmp_path), start_orchestrator(tmp_path, gateway_server, address) as first:
-        debate_id = await completed(first)
+        debate_id = await complete_debate(first)
         await until(lambda: _is_closed(first, debate_id), "closed")
     async with open_store(f"sqlite:///{tmp_path / 'debates'}", "orchestrator") as store:
         await store.documents.prepare(
@@ -178,10 +178,10 @@ async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_the
         await FeedbackStore(store.documents).put(word)
     async with ratings_at(address, tmp_path), start_orchestrator(tmp_path, gateway_server, address) as second:
         await until(lambda: _is_rated(second, debate_id), "rated")
-        assert (await counted(address))["cy"] == (0, 1)
+        assert (await count_approvals(address))["cy"] == (0, 1)
         again = await said(second, debate_id, -1, "", "crashed")
         assert (again.existed, again.feedback.rated) == (True, True)
-        assert (await counted(address))["cy"] == (0, 1)
+        assert (await count_approvals(address))["cy"] == (0, 1)
 
 
 async def test_two_replicas_that_tell_of_the_same_word_count_it_once(tmp_path: Path) -> None:
@@ -198,13 +198,13 @@ async def test_two_replicas_that_tell_of_the_same_word_count_it_once(tmp_path: P
         replicas = [FeedbackReporter(words, Ratings(opened), Memory(opened), SystemClock()) for _ in range(2)]
         told = await asyncio.gather(*(each.report_now_or_later(word) for each in replicas))
         assert [each.is_rated for each in told] == [True, True]
-        assert await counted(address) == {"ada": (1, 0)}
+        assert await count_approvals(address) == {"ada": (1, 0)}
 
 
 async def test_ratings_of_an_earlier_version_lose_nothing(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
-    debate_id = await completed(orchestrator)  # the scripted ratings know no feedback
+    debate_id = await complete_debate(orchestrator)  # the scripted ratings know no feedback
     response = await said(orchestrator, debate_id, 1, "good")
     assert not response.feedback.rated
     assert (await orchestrator.get(debate_id)).feedback.message == "good"
@@ -242,7 +242,7 @@ async def test_feedback_on_an_evaluation_counts_for_nobody(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     gateway.judge = lambda schema: '{"security": 5}' if "compliance" in schema else judgement(schema)
-    spec = DebateSpec(evaluation=EvaluationSettings(debate_id=await completed(orchestrator)))
+    spec = DebateSpec(evaluation=EvaluationSettings(debate_id=await complete_debate(orchestrator)))
     request = CreateDebateRequest(request_id="e", spec=spec)
     evaluation = (await orchestrator.stub.CreateDebate(request, timeout=10)).debate_id
     await orchestrator.status(evaluation, DEBATE_STATUS_COMPLETED)

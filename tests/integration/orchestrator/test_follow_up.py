@@ -76,16 +76,16 @@ def decided_spec(debate_format: Format = DECIDED) -> DebateCreated:
     return make_debate(2, format=debate_format.id, settings=ModeratedSettings(checkpoints=True))
 
 
-async def asked(stage: Backstage) -> str:
-    """A debate whose person is asked whether they want an issue."""
+async def hold_to_offer(stage: Backstage) -> str:
+    """Hold a debate until its person is asked whether they want an issue."""
     async with stage.replica() as replica:
         debate = await replica.create(decided_spec())
         await stage.has(debate, "checkpoint_opened")
     return debate
 
 
-async def answered(stage: Backstage, debate: str, *, wanted: bool = True) -> FollowUp | None:
-    """What became of it once the person has said whether they want one; None where none was offered."""
+async def answer_offer(stage: Backstage, debate: str, *, wanted: bool = True) -> FollowUp | None:
+    """Say whether the person wants an issue, and return what became of it; None where none was offered."""
     async with stage.replica() as replica:
         await replica.intervene(debate, "approve", approved=wanted, checkpoint="follow-up")
         return made_of(await stage.comes_to(debate, "COMPLETED"))
@@ -104,9 +104,9 @@ def warnings(events: list[Envelope]) -> list[str]:
 async def test_a_wanted_issue_is_made_once_and_told_with_the_decision(
     tracked: Backstage, server: IssueTrackerServer
 ) -> None:
-    debate = await asked(tracked)
+    debate = await hold_to_offer(tracked)
     assert not server.issues, "nothing leaves before the person wants it"
-    assert await answered(tracked, debate) == FollowUp(requested=True, url=ISSUE_URL)
+    assert await answer_offer(tracked, debate) == FollowUp(requested=True, url=ISSUE_URL)
     (issue,) = server.issues
     assert (issue["title"], issue["labels"]) == ("A cache?", ["decision"])
     assert "## Question\n\n> Is water wet?\n\n## Recommendation\n\n> No cache.\n\n" in issue["body"]
@@ -116,7 +116,7 @@ async def test_a_wanted_issue_is_made_once_and_told_with_the_decision(
 async def test_the_person_is_told_what_is_sent_where_and_what_a_refusal_leads_to(
     tracked: Backstage,
 ) -> None:
-    debate = await asked(tracked)
+    debate = await hold_to_offer(tracked)
     payloads = [each.payload for each in await tracked.events(debate)]
     (opened,) = [each for each in payloads if isinstance(each, CheckpointOpened)]
     text = opened.approval.text
@@ -131,7 +131,9 @@ async def test_the_person_is_told_what_is_sent_where_and_what_a_refusal_leads_to
 async def test_an_issue_that_is_not_wanted_is_not_made(
     tracked: Backstage, server: IssueTrackerServer
 ) -> None:
-    assert await answered(tracked, await asked(tracked), wanted=False) == FollowUp(requested=False)
+    assert await answer_offer(tracked, await hold_to_offer(tracked), wanted=False) == FollowUp(
+        requested=False
+    )
     assert not server.issues
 
 
@@ -154,8 +156,8 @@ async def test_a_tracker_that_fails_is_a_warning_and_fails_no_debate(
     tracked: Backstage, server: IssueTrackerServer, case: str
 ) -> None:
     server.answer = answering(b"oops", status=500) if case == "refused" else never_answering
-    debate = await asked(tracked)
-    made = await answered(tracked, debate)
+    debate = await hold_to_offer(tracked)
+    made = await answer_offer(tracked, debate)
     assert tracked.issues is not None
     said = "answered 500 Internal Server Error" if case == "refused" else "did not answer within 1 s"
     assert made is not None
@@ -170,7 +172,7 @@ async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
 ) -> None:
     server.answer = never_answering
     tracked = replace(tracked, issues=server.client(seconds=60.0))
-    debate = await asked(tracked)
+    debate = await hold_to_offer(tracked)
     async with tracked.replica() as replica:
         await replica.intervene(debate, "approve", approved=True, checkpoint="follow-up")
         await server.asked.wait()
@@ -190,7 +192,7 @@ async def test_whoever_goes_on_after_a_kill_finds_the_issue_that_was_made(
     async with tracker(kind) as served:
         served.faults = [Fault.STALLS]
         tracked = replace(stage, issues=served.client())
-        debate = await asked(tracked)
+        debate = await hold_to_offer(tracked)
         async with tracked.replica() as replica:
             await replica.intervene(debate, "approve", approved=True, checkpoint="follow-up")
             await served.stalled.wait()
@@ -204,7 +206,7 @@ async def test_whoever_goes_on_after_a_kill_finds_the_issue_that_was_made(
 async def test_a_person_who_was_asked_is_heard_by_a_replica_without_a_tracker(
     stage: Backstage, tracked: Backstage, server: IssueTrackerServer
 ) -> None:
-    made = await answered(stage, await asked(tracked))
+    made = await answer_offer(stage, await hold_to_offer(tracked))
     assert made == FollowUp(requested=True, failure="PARLEY_FOLLOW_UP_URL is not set any more")
     assert not server.issues
 

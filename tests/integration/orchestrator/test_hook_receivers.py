@@ -45,8 +45,8 @@ async def add(orchestrator: Orchestrator, target: HookTarget, secret: str = "") 
     return await orchestrator.stub.CreateHook(request, timeout=WITHIN)
 
 
-async def ended(orchestrator: Orchestrator) -> pb.Delivery:
-    """The delivery of a debate that ended, once it has been tried."""
+async def deliver_end(orchestrator: Orchestrator) -> pb.Delivery:
+    """Let a debate end, and return the delivery of that once it has been tried."""
     await orchestrator.watch(await orchestrator.create())
 
     async def tried() -> pb.Delivery | None:
@@ -70,7 +70,7 @@ async def test_the_guides_receiver_verifies_what_a_debate_comes_to(
     async with orchestrating(tmp_path, gateway_server, hook_hosts=ALLOWED) as orchestrator:
         created = await add(orchestrator, HookTarget(webhook=WebhookTarget(url=receiver)))
         monkeypatch.setattr(hook_receiver, "webhook", Webhook(created.secret))
-        delivery = await ended(orchestrator)
+        delivery = await deliver_end(orchestrator)
     assert delivery.state == pb.DELIVERY_STATE_DELIVERED
     event = hook_receiver.seen[delivery.id]
     assert (event["specversion"], event["data"]["debateId"]) == ("1.0", delivery.debate_id)
@@ -82,7 +82,7 @@ async def test_a_receiver_with_another_secret_refuses_it(
 ) -> None:
     async with orchestrating(tmp_path, gateway_server, hook_hosts=ALLOWED) as orchestrator:
         await add(orchestrator, HookTarget(webhook=WebhookTarget(url=receiver)))
-        delivery = await ended(orchestrator)
+        delivery = await deliver_end(orchestrator)
     assert (delivery.state, delivery.last_error) == (
         pb.DELIVERY_STATE_PENDING,
         "it answered 401 Unauthorized",
@@ -101,7 +101,7 @@ async def test_an_address_inside_gets_nothing_unless_the_operator_names_it(
     async with orchestrating(tmp_path, gateway_server, hook_hosts=ALLOWED) as orchestrator:
         await add(orchestrator, hook)
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        delivery = await ended(orchestrator)
+        delivery = await deliver_end(orchestrator)
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert f"target.webhook.url: {told}" in str(refused.value.details())
     assert delivery.last_error == told
@@ -121,7 +121,7 @@ async def test_a_chat_shows_the_answer(tmp_path: Path, gateway_server: RunningSe
     ):
         chat = ChatTarget(kind=ChatTarget.KIND_SLACK, url=f"{url}services/T1/B1/s3cret")
         await add(orchestrator, HookTarget(chat=chat))
-        delivery = await ended(orchestrator)
+        delivery = await deliver_end(orchestrator)
         listed = await orchestrator.stub.ListHooks(pb.ListHooksRequest(), timeout=WITHIN)
     assert delivery.state == pb.DELIVERY_STATE_DELIVERED
     assert "Debate concluded" in posted[0]["text"]
@@ -138,7 +138,7 @@ async def test_a_file_below_the_folder_that_is_allowed_gets_a_line(
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await add(orchestrator, HookTarget(file=FileTarget(path="../results.jsonl")))
         await add(orchestrator, HookTarget(file=FileTarget(path="results.jsonl")))
-        delivery = await ended(orchestrator)
+        delivery = await deliver_end(orchestrator)
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert "target.file.path" in str(refused.value.details())
     lines = (tmp_path / "hooks" / "default" / "results.jsonl").read_text().splitlines()

@@ -37,7 +37,7 @@ async def hook(orchestrator: Orchestrator, **fields: Any) -> str:
     return (await orchestrator.stub.CreateHook(request(**fields), timeout=WITHIN)).hook.id
 
 
-async def delivered(
+async def wait_for_deliveries(
     orchestrator: Orchestrator, count: int, state: int = pb.DELIVERY_STATE_DELIVERED
 ) -> list[pb.Delivery]:
     """Wait for so many deliveries in a state, and return them, newest first."""
@@ -62,7 +62,7 @@ async def test_a_debate_that_ends_is_sent_to_a_hook_and_listed(
         created = await hook(orchestrator)
         debate = await orchestrator.create()
         events = await orchestrator.watch(debate)
-        [delivery] = await delivered(orchestrator, 1)
+        [delivery] = await wait_for_deliveries(orchestrator, 1)
     concluded = next(each.event for each in events if each.event.HasField("concluded"))
     assert (delivery.hook_id, delivery.debate_id, delivery.sequence) == (created, debate, concluded.sequence)
     assert delivery.tries == 1
@@ -96,12 +96,12 @@ async def test_a_debate_that_waits_for_a_person_is_sent_before_they_act(
     ):
         await hook(orchestrator, events=[pb.HOOK_EVENT_WAITING, pb.HOOK_EVENT_CONCLUDED])
         debate = await orchestrator.create(clarifications=Clarifications())
-        await delivered(orchestrator, 1)
+        await wait_for_deliveries(orchestrator, 1)
         [event] = printed(capsys)
         assert event["type"] == "parley.debate.waiting"
         assert event["data"]["waitsFor"]["questions"]["questions"][0]["text"] == "How many users?"
         await orchestrator.intervene(debate, continue_debate=Continue())
-        await delivered(orchestrator, 2)
+        await wait_for_deliveries(orchestrator, 2)
 
 
 async def test_a_debate_names_the_hooks_that_are_told_of_it(
@@ -112,7 +112,7 @@ async def test_a_debate_names_the_hooks_that_are_told_of_it(
         quiet = await orchestrator.create()
         debate = await orchestrator.create(hook_ids=[named])
         await orchestrator.watch(quiet)
-        [delivery] = await delivered(orchestrator, 1)
+        [delivery] = await wait_for_deliveries(orchestrator, 1)
         assert delivery.debate_id == debate
         refused = await failure_of(orchestrator.create(hook_ids=["hook-0123456789ab", "me"]))
         assert "spec.hook_ids[1]: must be hook- and 12 hex digits" in str(refused)
@@ -152,7 +152,7 @@ async def test_a_hook_is_of_its_tenant_alone(tmp_path: Path, gateway_server: Run
             assert (await failure_of(call())).reason == "HOOK_NOT_FOUND"
         assert not (await stub.ListHooks(pb.ListHooksRequest(), metadata=OTHER)).hooks
         await orchestrator.watch(await orchestrator.create())
-        [delivery] = await delivered(orchestrator, 1)
+        [delivery] = await wait_for_deliveries(orchestrator, 1)
         again = pb.ResendDeliveryRequest(delivery_id=delivery.id)
         assert (await failure_of(stub.ResendDelivery(again, metadata=OTHER))).reason == "DELIVERY_NOT_FOUND"
 
@@ -175,7 +175,7 @@ async def test_hooks_and_deliveries_are_listed_page_by_page(
         rest = await stub.ListHooks(pb.ListHooksRequest(page_size=2, page_token=first.next_page_token))
         assert [each.id for each in (*first.hooks, *rest.hooks)] == ids
         await orchestrator.watch(await orchestrator.create())
-        found = await delivered(orchestrator, 3)
+        found = await wait_for_deliveries(orchestrator, 3)
         page = await stub.ListDeliveries(pb.ListDeliveriesRequest(page_size=2))
         other = pb.ListDeliveriesRequest(page_size=2, page_token=page.next_page_token, hook_id=ids[0])
         assert "page_token" in str(await failure_of(stub.ListDeliveries(other)))
@@ -194,7 +194,7 @@ async def test_a_deleted_debate_leaves_no_delivery(tmp_path: Path, gateway_serve
         await hook(orchestrator)
         debate = await orchestrator.create()
         await orchestrator.watch(debate)
-        await delivered(orchestrator, 1)
+        await wait_for_deliveries(orchestrator, 1)
 
         async def deleted() -> bool:
             try:

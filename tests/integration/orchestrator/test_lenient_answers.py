@@ -22,7 +22,7 @@ UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I canno
 """Nothing is listed at the start, so that the judge is asked in its own words for what is not met."""
 
 
-async def debated(folder: Path, server: ModelServer) -> list[Envelope]:
+async def hold_debate(folder: Path, server: ModelServer) -> list[Envelope]:
     async with before_models(folder, server) as stage, stage.replica() as replica:
         events = await stage.comes_to(await replica.create(QUICK), "COMPLETED")
     check_log(events)
@@ -64,7 +64,7 @@ async def test_a_judges_answer_with_any_usual_deviation_comes_to_a_result(
     deviation: Deviation, tmp_path: Path
 ) -> None:
     async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=deviation.said)]) as server:
-        events = await debated(tmp_path, server)
+        events = await hold_debate(tmp_path, server)
         asked = [call for call in server.ledger.calls if JUDGE.prompt and JUDGE.prompt in call.prompt]
     assert read(outcome_of(events)) == {**WHOLE, **deviation.meant}
     assert len(asked) == deviation.calls
@@ -84,7 +84,7 @@ async def test_a_judges_answer_with_any_usual_deviation_comes_to_a_result(
 )
 async def test_what_was_read_is_read_the_same_from_the_log(name: str, tmp_path: Path) -> None:
     async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=DEVIATIONS[name].said)]) as server:
-        events = await debated(tmp_path / "first", server)
+        events = await hold_debate(tmp_path / "first", server)
     end = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path / "again") as stage, stage.replica():
         replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")
@@ -98,7 +98,7 @@ async def test_the_fuller_of_two_answers_counts_where_neither_is_whole(tmp_path:
     async with ModelServer(
         rules=[UNLISTED, first, Rule(JUDGE, answer="I have said all that I know. " * 40)]
     ) as server:
-        events = await debated(tmp_path, server)
+        events = await hold_debate(tmp_path, server)
     assert read(outcome_of(events)) == {**WHOLE, "scores": {"A": 9}}
 
 
@@ -107,7 +107,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_again_and_then_read_as_far
 ) -> None:
     cut = Rule(JUDGE, answer=DEVIATIONS["nothing is wrong"].said, fault=Fault(FaultKind.CUT_SHORT))
     async with ModelServer(rules=[UNLISTED, cut]) as server:
-        events = await debated(tmp_path, server)
+        events = await hold_debate(tmp_path, server)
         asked = [call for call in server.ledger.calls if JUDGE.prompt and JUDGE.prompt in call.prompt]
     assert len(asked) == 2
     answer = read(outcome_of(events))
@@ -123,7 +123,7 @@ async def test_a_work_stands_in_for_the_answer_of_a_judge_that_gives_no_text_at_
     said: str, tmp_path: Path
 ) -> None:
     async with ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=said)]) as server:
-        events = await debated(tmp_path, server)
+        events = await hold_debate(tmp_path, server)
         asked = [call for call in server.ledger.calls if JUDGE.prompt and JUDGE.prompt in call.prompt]
     assert outcome_of(events).stand_in.reason == "INVALID_STRUCTURED_ANSWER"
     assert len(asked) == 2
@@ -135,7 +135,7 @@ async def test_reasoning_never_reaches_another_agent(tmp_path: Path) -> None:
         Rule(answer="<think>MY SECRET THOUGHT</think>\nKeep one.\nPosition: one"),
     ]
     async with ModelServer(rules=rules) as server:
-        events = await debated(tmp_path, server)
+        events = await hold_debate(tmp_path, server)
         assert not [call for call in server.ledger.calls if "SECRET" in call.prompt]
     replies = [event.payload.reply for event in events if isinstance(event.payload, StepSucceeded)]
     assert {each.text for each in replies[:-1]} >= {"Keep one.\nPosition: one"}

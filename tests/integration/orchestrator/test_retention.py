@@ -13,7 +13,7 @@ from parley.runtime.tasks import background_task
 from parley.storage.opening import open_store
 from parley.v1 import debate_pb2
 from parley.v1 import orchestrator_pb2 as pb
-from tests.integration.orchestrator.deleting import WITHIN, deletions, rested
+from tests.integration.orchestrator.deleting import WITHIN, deletions, hold_to_rest
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import orchestrating, until
 
@@ -73,7 +73,7 @@ async def test_interventions_that_were_decided_long_ago_are_forgotten(
     tmp_path: Path, gateway_server: RunningServer
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        await rested(orchestrator)
+        await hold_to_rest(orchestrator)
     for days, kept in ((29, True), (31, False)):
         clock = ManualClock(datetime.now(UTC) + timedelta(days=days))
         async with (

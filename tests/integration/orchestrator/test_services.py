@@ -216,12 +216,12 @@ async def test_a_debate_that_owes_something_does_not_keep_others_from_starting(
             debate = await create(orchestrator)
             await follow(orchestrator, debate, "concluded")
         async with around.all():
-            for each in await listed(orchestrator):
+            for each in await list_debates(orchestrator):
                 await follow(orchestrator, each, "closed")
             assert await around.matches() == {"ada": (0, 0, 3), "bo": (3, 0, 0)}
 
 
-async def listed(orchestrator: Orchestrator) -> list[str]:
+async def list_debates(orchestrator: Orchestrator) -> list[str]:
     answer = await orchestrator.stub.ListDebates(ListDebatesRequest(), timeout=WITHIN)
     return [each.id for each in answer.debates]
 

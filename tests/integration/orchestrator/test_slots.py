@@ -77,7 +77,7 @@ async def accept(replica: Replica, tenant: str, spec: DebateCreated) -> str:
     return debate
 
 
-async def given_back(replica: Replica) -> None:
+async def wait_for_slot(replica: Replica) -> None:
     """Wait until a slot of a replica is free."""
 
     async def is_free() -> bool:
@@ -93,7 +93,7 @@ def begun(stage: Backstage) -> set[str]:
 @asynccontextmanager
 async def kept_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
     """A debate that holds the only slot while the block runs, and then comes to its end."""
-    await given_back(replica)
+    await wait_for_slot(replica)
     hold = stage.gateway.hold("round/1/refine/*")
     busy = await replica.create(SPEC)
     await stage.gateway.wait_for("round/1/refine/*")
@@ -118,7 +118,7 @@ async def test_nor_does_one_that_waits_for_time_to_pass(stage: Backstage, clock:
     async with stage.replica(clock=clock, max_debates=1) as replica:
         waiting = await replica.create(make_debate(2, 1, format=TIMED.id))
         await stage.has(waiting, "timer_started")
-        await given_back(replica)
+        await wait_for_slot(replica)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await clock.sleeping(2)
         clock.advance(TIMER_SECONDS)
@@ -130,7 +130,7 @@ async def test_nor_does_one_that_waits_for_providers(stage: Backstage, clock: Ma
     async with stage.replica(clock=clock, max_debates=1) as replica:
         waiting = await replica.create(SPEC)
         await stage.has(waiting, "wait_started")
-        await given_back(replica)
+        await wait_for_slot(replica)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await clock.sleeping(2)
         clock.advance(5)

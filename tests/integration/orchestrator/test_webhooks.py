@@ -50,7 +50,7 @@ async def subscribe(
     return created.hook.id
 
 
-async def taken(receiver: WebhookReceiver, count: int) -> None:
+async def wait_for_webhooks(receiver: WebhookReceiver, count: int) -> None:
     async def there() -> bool:
         return len(receiver.taken) >= count
 
@@ -67,7 +67,7 @@ async def test_a_debate_reaches_a_receiver_that_checks_its_signature(
     async with hooked(tmp_path, gateway_server, public_url="https://parley.example") as orchestrator:
         await subscribe(orchestrator, receiver)
         debate = await orchestrator.create()
-        await taken(receiver, 1)
+        await wait_for_webhooks(receiver, 1)
         [got] = receiver.got
     assert got.event["id"] == got.id
     assert got.event["data"]["debateId"] == debate
@@ -93,7 +93,7 @@ async def test_a_webhook_is_sent_again_after_each_fault_until_it_is_taken(
     async with hooked(tmp_path, gateway_server) as orchestrator:
         await subscribe(orchestrator, receiver)
         await orchestrator.create()
-        await taken(receiver, 1)
+        await wait_for_webhooks(receiver, 1)
         assert [each.path for each in receiver.got] == ["one"] * 7
         assert len({each.id for each in receiver.got}) == 1
         assert len({each.body for each in receiver.got}) == 1
@@ -128,7 +128,7 @@ async def test_a_receiver_that_is_gone_gets_no_more_and_its_letters_are_listed(
         assert not (await stub.TestHook(pb.TestHookRequest(hook_id=hook), timeout=WITHIN)).error
         for each in letters:
             await stub.ResendDelivery(pb.ResendDeliveryRequest(delivery_id=each.id), timeout=WITHIN)
-        await taken(receiver, 3)
+        await wait_for_webhooks(receiver, 3)
     assert {each.id for each in receiver.taken[1:]} == {each.id for each in letters}
 
 
@@ -141,11 +141,11 @@ async def test_a_secret_is_rotated_without_a_gap(
             pb.RotateHookSecretRequest(request_id="two", hook_id=hook), timeout=WITHIN
         )
         await orchestrator.create()
-        await taken(receiver, 1)  # the receiver still has the old secret
+        await wait_for_webhooks(receiver, 1)  # the receiver still has the old secret
         assert rotated.secret != receiver.secrets["one"]
         receiver.secrets["one"] = rotated.secret
         await orchestrator.create()
-        await taken(receiver, 2)
+        await wait_for_webhooks(receiver, 2)
 
 
 async def test_a_receiver_that_stalls_keeps_none_of_the_others_waiting(
@@ -157,7 +157,7 @@ async def test_a_receiver_that_stalls_keeps_none_of_the_others_waiting(
         await subscribe(orchestrator, receiver, "quick")
         for _ in range(9):  # one more than are sent to a hook at a time
             await orchestrator.create()
-        await taken(receiver, 9)
+        await wait_for_webhooks(receiver, 9)
     assert {each.path for each in receiver.taken} == {"quick"}
 
 

@@ -43,10 +43,10 @@ def answers(*taken_up: str) -> ScriptedGateway:
 
 
 @asynccontextmanager
-async def rated(
+async def start_with_ratings(
     folder: Path, gateway: ScriptedGateway
 ) -> AsyncIterator[tuple[Backstage, RatingsServiceStub]]:
-    """A stage, whose ratings are real, and these ratings."""
+    """Yield a stage, whose ratings are real, and these ratings."""
     address = free_address()
     async with (
         ratings_at(address, folder / "ratings"),
@@ -57,7 +57,7 @@ async def rated(
 
 
 async def test_an_arena_tells_who_was_right_how_sure_and_how_agents_met(tmp_path: Path) -> None:
-    async with rated(tmp_path, answers("B")) as (stage, ratings):
+    async with start_with_ratings(tmp_path, answers("B")) as (stage, ratings):
         async with stage.replica() as replica:
             await stage.comes_to(await replica.create(arena_spec(3, QUICK)), "COMPLETED")
         listed = (await ratings.ListRatings(ListRatingsRequest())).ratings
@@ -77,7 +77,7 @@ async def test_an_arena_tells_who_was_right_how_sure_and_how_agents_met(tmp_path
 
 
 async def test_a_panel_tells_whose_work_was_sound(tmp_path: Path) -> None:
-    async with rated(tmp_path, ScriptedGateway()) as (stage, ratings):
+    async with start_with_ratings(tmp_path, ScriptedGateway()) as (stage, ratings):
         async with stage.replica() as replica:
             await stage.comes_to(await replica.create(make_debate(2, 1)), "COMPLETED")
         listed = (await ratings.ListRatings(ListRatingsRequest())).ratings
@@ -93,7 +93,7 @@ async def test_a_debate_is_told_once_wherever_its_owner_stops_after_the_answer(
     monkeypatch.setattr(journal, "_BATCH", 1)  # every event is a record, and so a place to stop at
     settings = arena_settings(revision_rounds=1, verification=False, voting=VotingSettings(early_end=False))
     spec = arena_spec(2, settings)
-    async with rated(tmp_path, answers("B")) as (stage, ratings):
+    async with start_with_ratings(tmp_path, answers("B")) as (stage, ratings):
         calm = await _hold_debate(stage, spec)
         concluded = next(place for place, kind in enumerate(calm, start=1) if kind == "concluded")
         for at in range(concluded, len(calm) + 1):
@@ -114,7 +114,7 @@ async def test_a_debate_is_told_once_wherever_its_owner_stops_after_the_answer(
 
 async def test_a_team_is_chosen_by_what_earlier_debates_have_shown(tmp_path: Path) -> None:
     gateway = answers("B")
-    async with rated(tmp_path, gateway) as (stage, _), stage.replica() as replica:
+    async with start_with_ratings(tmp_path, gateway) as (stage, _), stage.replica() as replica:
         for _ in range(2):
             await stage.comes_to(await replica.create(arena_spec(3, QUICK)), "COMPLETED")
         team = TeamSettings(size=2, exploration_share=0)

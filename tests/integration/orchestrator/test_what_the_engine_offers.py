@@ -57,7 +57,9 @@ async def answer_questions(replica: Replica, debate: str) -> None:
     await replica.intake.intervene(TENANT, debate, made)
 
 
-async def finished(stage: Backstage, replica: Replica, clock: ManualClock, debate: str) -> list[Envelope]:
+async def finish_debate(
+    stage: Backstage, replica: Replica, clock: ManualClock, debate: str
+) -> list[Envelope]:
     """Let a debate that waits at its first checkpoint come to its end."""
     await stage.has(debate, "checkpoint_opened")
     await answer_questions(replica, debate)
@@ -76,7 +78,7 @@ async def test_a_vote_ends_early_and_says_who_counted_before_the_rest_is_stopped
     hold, clock = stage.gateway.hold("vote/doubt"), ManualClock()
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
-        events = await finished(stage, replica, clock, debate)
+        events = await finish_debate(stage, replica, clock, debate)
     check_log(events)
     (settled,) = [event.payload for event in events if isinstance(event.payload, Settled)]
     assert sorted(settled.counted) == ["ada", "bo", "hope"]
@@ -114,7 +116,7 @@ async def test_participants_that_join_have_letters_consent_and_a_place_in_the_re
     clock = ManualClock()
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
-        events = await finished(stage, replica, clock, debate)
+        events = await finish_debate(stage, replica, clock, debate)
     assert "You are agent C." in stage.gateway.asked("vote/hope").prompt
     assert stage.gateway.steps("consent/*").count("consent/doubt") == 1
     folded = fold(events)
@@ -138,7 +140,7 @@ async def test_a_structured_answer_is_recorded_as_it_was_given_and_as_people_rea
     clock = ManualClock()
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
-        events = await finished(stage, replica, clock, debate)
+        events = await finish_debate(stage, replica, clock, debate)
     # The fourth vote is left out if three are enough before it comes, and any of the four may be that one.
     ballot, *_ = [
         event.payload.reply
@@ -157,7 +159,7 @@ async def test_an_answer_that_is_not_of_its_shape_is_a_failure_with_what_it_used
     clock = ManualClock()
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
-        events = await finished(stage, replica, clock, debate)
+        events = await finish_debate(stage, replica, clock, debate)
     failed = [event.payload for event in events if isinstance(event.payload, StepFailed)]
     assert {each.reason for each in failed} == {"INVALID_STRUCTURED_ANSWER"}
     assert len(failed) == 4
@@ -169,7 +171,7 @@ async def test_answers_to_single_questions_reach_the_format(stage: Backstage) ->
     clock = ManualClock()
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec())
-        await finished(stage, replica, clock, debate)
+        await finish_debate(stage, replica, clock, debate)
     assert "the budget is ten euros" in stage.gateway.asked("answer").prompt
 
 
@@ -194,7 +196,7 @@ async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage)
     stage.gateway.usage = used_by_consent
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec(limits=make_limits(max_tokens=1800)))
-        events = await finished(stage, replica, clock, debate)
+        events = await finish_debate(stage, replica, clock, debate)
     check_log(events)
     assert len(stage.gateway.steps("consent/*")) == 2, "a third one could exceed it"
     (reached,) = [event.payload for event in events if isinstance(event.payload, LimitReached)]
