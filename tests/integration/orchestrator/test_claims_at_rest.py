@@ -11,7 +11,7 @@ from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal
-from parley.storage.ports import Update
+from parley.storage.ports import StoreUnavailableError, Update
 from tests.integration.orchestrator.owning import owns_nothing
 from tests.support.debate_logs import hold_append
 from tests.support.orchestration import TENANT, WITHIN, Backstage, make_debate, until
@@ -112,6 +112,29 @@ async def test_a_debate_whose_claim_is_lost_as_it_fails_is_not_counted_as_ended(
         released.set()
         await until(lambda: owns_nothing(one), "the claim is lost")
     assert ended == []
+
+
+async def test_a_debate_that_fails_as_its_replica_drains_while_the_store_is_away_is_counted_by_the_next_owner_alone(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def be_away(*_: object, **__: object) -> None:
+        raise StoreUnavailableError("away")
+
+    ended: list[str] = []
+    monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
+    reached, _ = hold_append(stage, monkeypatch, "debate_failed")
+    stage.gateway.fail("round/1/propose/*")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        with monkeypatch.context() as patched:
+            patched.setattr(stage.store.log, "append", be_away)
+            await one.runner.drain()
+    assert ended == []
+    async with stage.replica("two") as two:
+        await stage.comes_to(debate, FAILED)
+        await until(lambda: owns_nothing(two), "its owner has ended")
+    assert ended == ["failed"]
 
 
 async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(

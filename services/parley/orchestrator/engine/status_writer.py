@@ -14,7 +14,7 @@ from parley.orchestrator.engine.inbox import Inbox, InboxEntry
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED, WAITING, DebateRecord
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import ClaimLostError, Journal
+from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
 from parley.runtime.logs import get_logger
@@ -139,18 +139,15 @@ class StatusWriter:
 
     @contextmanager
     def measure_end(self) -> Iterator[None]:
-        """Record metrics of the debate if it ends while the block runs. A later owner ends it again if the claim is lost."""
-        recorded, record, is_lost = self._journal.recorded, self._record, False
-        before, meter = (recorded.concluded, recorded.failure), recorded.meter
+        """Record metrics of the debate if it ends while the block runs, and that is durable: else a later owner ends it again."""
+        recorded, record = self._journal.recorded, self._record
+        before, meter = recorded.end_sequence, recorded.meter
         with metrics.count_running():
             try:
                 yield
-            except ClaimLostError:
-                is_lost = True
-                raise
             finally:
-                concluded, failure = recorded.concluded, recorded.failure
-                if not is_lost and (concluded, failure) != before and (concluded or failure):
+                if before < recorded.end_sequence <= self._journal.sequence:
+                    concluded = recorded.concluded
                     outcome = FAILED if concluded is None else final_status(concluded)
                     metrics.record_debate_end(
                         record.format,

@@ -82,6 +82,7 @@ class RecordedState(Struct):
         pausing: Whether a pause is requested and not undone yet; `stopping`: whether it stops calls in flight.
         stopped_runs: Runs of stopped calls whose usage is counted.
         paused: Whether the debate stopped for that pause.
+        end_sequence: That of the latest event with which the debate failed or was concluded; 0 if there is none.
         attempt: How often the debate was started or resumed; `attempt_epoch`: the claim of the latest time.
         claims: Claims since the latest outcome of a step or intervention; `codes`: names of the code that has run the debate.
         time: How long it has run, up to its answer, then after it.
@@ -120,6 +121,7 @@ class RecordedState(Struct):
     paused: bool = False
     concluded: Concluded | None = None
     concluded_at: datetime | None = None
+    end_sequence: int = 0
     closed: bool = False
     attempt: int = 1
     attempt_epoch: int = 1
@@ -321,11 +323,12 @@ class RecordedState(Struct):
                 self.meter.count(stopped)
                 add_usage(self.usage, stopped)
             case DebateFailed() as failed:
-                self.failure = failed
+                self.failure, self.end_sequence = failed, event.sequence
             case Resumed():
                 self._resume()
                 self.attempt, self.attempt_epoch, self.claims = event.attempt, event.epoch, 0
             case Concluded() as concluded:
+                self.end_sequence = event.sequence
                 self._conclude(concluded, event.time)
             case Closed() as closed:
                 self.closed = True
