@@ -114,17 +114,17 @@ class AgentCaller:
             self._to_forget.update(recorded)
             self._wake.set()
 
-    async def confirm_recorded(self, write_outcomes: Callable[[], Awaitable[None]]) -> None:
+    async def confirm_recorded(self, wait_for_outcomes: Callable[[], Awaitable[None]]) -> None:
         """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled.
 
-        `write_outcomes` waits until they are durable.
+        `wait_for_outcomes` waits until they are durable.
         """
         while True:
             await self._wake.wait()
             await self._clock.sleep(_GATHER_SECONDS)
             self._wake.clear()
             recorded = self._to_forget.copy()
-            await write_outcomes()
+            await wait_for_outcomes()
             await self._forget(recorded)
 
     async def forget_all(self) -> None:

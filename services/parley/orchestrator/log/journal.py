@@ -253,7 +253,11 @@ class Journal:
                 self._wake_within(_COMPANY_SECONDS)
             else:
                 self._wake.set()
-            await self._wait_until_written(self._last_outcome)
+            await self.wait_for_outcomes()
+
+    async def wait_for_outcomes(self) -> None:
+        """Wait until all outcomes so far are durable, without hurrying them."""
+        await self._wait_until_written(self._last_outcome)
 
     async def wait_until_written(self) -> None:
         """Wait until all events so far are durable. `run_writer` must be running."""
