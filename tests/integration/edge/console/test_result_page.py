@@ -50,7 +50,7 @@ async def test_a_link_to_a_contribution_opens_its_round_and_an_unknown_vote_is_n
     decided = page.get_by_role("region", name="What was decided")
     await expect(decided).to_contain_text("How sure: who takes which position cannot be told")
     await expect(decided).to_contain_text(
-        "How the first drafts vote cannot be told: who wrote the answer did not"
+        "Who takes which position, at first and in the end, cannot be told: who wrote the answer did not"
     )
     await expect(decided).not_to_contain_text("%")
 
