@@ -1,7 +1,7 @@
 """Steps that ask an agent: the request with its digest and estimate, and the call, which returns the reply as it is recorded."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final
@@ -114,17 +114,14 @@ class AgentCaller:
             self._to_forget.update(recorded)
             self._wake.set()
 
-    async def confirm_recorded(self, wait_for_outcomes: Callable[[], Awaitable[None]]) -> None:
-        """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled.
-
-        `wait_for_outcomes` waits until they are durable.
-        """
+    async def confirm_recorded(self) -> None:
+        """Say which steps are recorded to a gateway that waits for that before it stores their answers, until cancelled."""
         while True:
             await self._wake.wait()
             await self._clock.sleep(_GATHER_SECONDS)
             self._wake.clear()
             recorded = self._to_forget.copy()
-            await wait_for_outcomes()
+            await self._journal.wait_for_outcomes()
             await self._forget(recorded)
 
     async def forget_all(self) -> None:

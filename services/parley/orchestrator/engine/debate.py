@@ -374,7 +374,7 @@ class Debate:
 
     async def confirm_recorded(self) -> None:
         """Say to the gateway which answers are recorded, until cancelled: those that come within a moment, together."""
-        await self._caller.confirm_recorded(self._journal.wait_for_outcomes)
+        await self._caller.confirm_recorded()
 
     async def forget_answers(self) -> None:
         """Let the gateway forget the answers of the debate: the log has them."""
