@@ -34,7 +34,7 @@ class KnownDebates:
     async def load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
         now = self._clock.monotonic()
-        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        kept = self._kept.get_many(keys, now)
         there = await self._find_there(kept.keys())
         read = await self._read([key for key in keys if key not in there])
         for key, debate in read.items():

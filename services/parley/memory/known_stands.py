@@ -35,7 +35,7 @@ class KnownStands:
     async def load(self, abouts: Mapping[str, str]) -> dict[str, Stand]:
         """Return stands that were just found, by their keys, without those that cannot be read. `abouts` has the field `about` of each key."""
         now = self._clock.monotonic()
-        found = {key: held[0] for key in abouts if (held := self._kept.get(key, now))}
+        found = self._kept.get_many(abouts, now)
         kept = {key: stand for key, (about, stand) in found.items() if about == abouts[key]}
         read = await load_stands(self._documents, abouts.keys() - kept.keys())
         for key, stand in read.items():

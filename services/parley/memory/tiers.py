@@ -142,8 +142,7 @@ class Tiers:
 
     async def load_recent(self, keys: Keys[str]) -> dict[str, Standing]:
         """Return the places that debates had at a time within the last 30 seconds, as `load` does."""
-        now = self._clock.monotonic()
-        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        kept = self._kept.get_many(keys, self._clock.monotonic())
         read = await self.load([key for key in keys if key not in kept])
         for key, standing in read.items():
             self._keep(key, standing)

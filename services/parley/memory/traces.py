@@ -78,8 +78,7 @@ class Traces:
 
     async def load(self, keys: Keys[str]) -> dict[str, Trace]:
         """Return the traces of debates by their keys, without those that are missing or cannot be read."""
-        now = self._clock.monotonic()
-        kept = {key: held[0] for key in keys if (held := self._kept.get(key, now))}
+        kept = self._kept.get_many(keys, self._clock.monotonic())
         read = await self._read([key for key in keys if key not in kept])
         for key, trace in read.items():
             self._keep(key, trace)

@@ -1,6 +1,7 @@
 """A cache whose values expire."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 _Key = TypeVar("_Key")
@@ -21,6 +22,10 @@ class ExpiringCache(Generic[_Key, _Value]):
         """Return the value in a tuple if it has not expired at `now`, else None. The value itself may be None."""
         found = self._values.get(key)
         return (found[1],) if found is not None and now < found[0] else None
+
+    def get_many(self, keys: Iterable[_Key], now: float) -> dict[_Key, _Value]:
+        """Return the values of those of the keys that have one which has not expired at `now`."""
+        return {key: found[0] for key in keys if (found := self.get(key, now))}
 
     def put(self, key: _Key, value: _Value, until: float) -> None:
         """Store a value until `until`, on the clock of `get`'s `now`."""

@@ -12,6 +12,7 @@ def test_a_value_is_good_until_its_own_time() -> None:
     assert remembered.get("one", now=10.0) is None
     assert remembered.get("none", now=10.0) == (None,)
     assert remembered.get("other", now=0.0) is None
+    assert remembered.get_many(["other", "none", "one"], now=10.0) == {"none": None}
 
 
 def test_the_oldest_is_forgotten_when_somebody_makes_keys_up() -> None:
