@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, cast
 
 from grpc.aio import ServicerContext
@@ -58,11 +58,11 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     found: tuple[gateway_pb2.FoundServer, ...] = ()
     ignored_model: str = ""
 
-    async def Generate(  # type: ignore[override]  # noqa: N802 - writes by itself: a generator less
+    async def Generate(  # noqa: N802
         self,
         request: gateway_pb2.GenerateRequest,
         context: _Context,
-    ) -> None:
+    ) -> AsyncIterator[gateway_pb2.GenerateResponse]:
         """Generate one text, or one structured answer."""
         call, digest = await _check(request, self.documents)
         del request
@@ -83,7 +83,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
             )
             async with aclosing(listening) as events:
                 async for event in events:
-                    await context.write(event)
+                    yield event
         except CallFailed as failed:
             raise failed.failure.to_error(failed.usage) from None
 
@@ -190,20 +190,6 @@ def _digest(request: gateway_pb2.GenerateRequest) -> str:
     return hashlib.blake2b(asked.SerializeToString(deterministic=True), digest_size=32).hexdigest()
 
 
-class _LateDigest:
-    """The digest of a request, made when it is first wanted, which it is of few calls: to create a `functools.cache` takes 4 µs each time."""
-
-    __slots__ = ("_made", "_request")
-
-    def __init__(self, request: gateway_pb2.GenerateRequest) -> None:
-        self._request = request
-        self._made = ""
-
-    def __call__(self) -> str:
-        self._made = self._made or _digest(self._request)
-        return self._made
-
-
 async def _check(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
     """Return the checked call and the digest of its request; of a large request or a new schema both are made in a thread, the digest if the call has an id."""
     if request_bytes() <= _SMALL_BYTES and _is_quickly_checked(request.schema):
@@ -219,7 +205,7 @@ def _is_quickly_checked(schema: gateway_pb2.AnswerSchema) -> bool:
 
 def _check_now(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:
     call = check_generate(request, documents)
-    return call, _LateDigest(call.request)
+    return call, cache(partial(_digest, call.request))
 
 
 def _check_in_thread(request: gateway_pb2.GenerateRequest, documents: DocumentCache) -> tuple[Call, Digest]:

@@ -171,11 +171,8 @@ class CallRegistry:
 
     def _start(self, key: str, running: RunningCall, answerer: Answerer) -> None:
         async def work(call: RunningCall) -> GenerateCompleted:
-            try:
+            with map_store_errors(_STORE):
                 return await self._runs.complete(key, call, answerer)
-            except StorageError:
-                with map_store_errors(_STORE):
-                    raise
 
         self._named[key] = running
         running.start(work, lambda: self._forget(key, running))

@@ -131,8 +131,23 @@ class ClientRequests:
             APIStatusError: the status is none of success; the answer is read as far as it comes, 16 KiB of it at most, and closed.
             APIConnectionError: the way to the endpoint is broken.
         """
+        timeout = self._patient
+        if silence_seconds is not None:
+            timeout = ClientTimeout(
+                sock_connect=self._connect_seconds, sock_read=silence_seconds, connect=silence_seconds
+            )
         try:
-            response = await self._ask(method, path, content, headers, silence_seconds)
+            with map_aiohttp_exceptions():
+                response = await self._find_session().request(
+                    method,
+                    self._url(path),
+                    data=content,
+                    headers=await self._create_headers(headers),
+                    allow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
+                    auto_decompress=False,
+                    timeout=timeout,
+                    **self._proxy,
+                )
             answer = Answer(response)
             if 200 <= response.status < 300:
                 return answer
@@ -140,34 +155,6 @@ class ClientRequests:
         except Exception as error:
             raise APIConnectionError(request=self._describe(method, path)) from error
         raise _status_error(response, said, self._describe(method, path))
-
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        content: bytes | AsyncIterable[bytes] | None,
-        headers: Mapping[str, str] | None,
-        silence_seconds: float | None,
-    ) -> ClientResponse:
-        timeout = self._patient
-        if silence_seconds is not None:
-            timeout = ClientTimeout(
-                sock_connect=self._connect_seconds, sock_read=silence_seconds, connect=silence_seconds
-            )
-        try:
-            return await self._find_session().request(
-                method,
-                self._url(path),
-                data=content,
-                headers=await self._create_headers(headers),
-                allow_redirects=False,  # the prompt and a key in a header of its own would go wherever it says
-                auto_decompress=False,
-                timeout=timeout,
-                **self._proxy,
-            )
-        except Exception:
-            with map_aiohttp_exceptions():
-                raise
 
     def _find_session(self) -> ClientSession:
         """Return the session of the connections, through the proxy that the environment names if it names one."""
