@@ -10,7 +10,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.api.report import render_report
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.runtime.entry import tune_gc_and_threads
 from parley.storage.ports import Record
 from tests.bench.figures import main, middle, table

@@ -13,7 +13,7 @@ import aiohttp
 import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error, is_transport
 from parley.runtime.watching import WatchStream, watch_events

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from parley.orchestrator.log.journal import read_events
+from parley.orchestrator.log.reading import read_events
 from parley.storage.opening import open_store
 from parley.v1.event_pb2 import StepSucceeded
 from tests.bench.environment import use_environment

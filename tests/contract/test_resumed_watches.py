@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from parley.orchestrator.log.envelope import create_event
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.watch.feed import Feeds
 from parley.storage.opening import Store
 from parley.storage.ports import Log, Record

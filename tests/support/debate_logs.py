@@ -11,7 +11,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.log.debate_record import COMPLETED, RUNNING
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.storage.ports import Log, Record
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import (

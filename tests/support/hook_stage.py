@@ -21,7 +21,7 @@ from parley.orchestrator.delivery.service import DeliveryService, create_service
 from parley.orchestrator.log.debate_record import COMPLETED, DebateRecord
 from parley.orchestrator.log.envelope import GENESIS, create_event, seal
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import Clock
 from parley.runtime.errors import not_found

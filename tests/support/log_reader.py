@@ -1,7 +1,7 @@
 """Debates' logs for those who look again and again: read on from where they were read to before."""
 
 from parley.orchestrator.log.envelope import GENESIS
-from parley.orchestrator.log.journal import log_name, open_records
+from parley.orchestrator.log.reading import log_name, open_records
 from parley.orchestrator.log.replay import RecordedState
 from tests.support.orchestration import TENANT, Backstage
 

@@ -25,7 +25,7 @@ from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
 from parley.orchestrator.log.envelope import GENESIS, Envelope
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.log.journal import log_name, open_records, read_events
+from parley.orchestrator.log.reading import log_name, open_records, read_events
 from parley.orchestrator.model.digest import digest
 from parley.orchestrator.model.spec import (
     DEFAULT_LIMITS,

@@ -15,7 +15,7 @@ from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import panel
 from parley.orchestrator.log.debate_record import RUNNING, WAITING, DebateRecord
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import read_events
+from parley.orchestrator.log.reading import read_events
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated, Intervened
 from tests.support.checked_format import (

@@ -15,7 +15,7 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Format, Formats
 from parley.orchestrator.engine.steps import StepRequest
 from parley.orchestrator.formats.shipped import all_formats
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome

@@ -8,7 +8,7 @@ from parley.orchestrator.api.folding import DebateFold
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import read_events, read_events_after
+from parley.orchestrator.log.reading import read_events, read_events_after
 from parley.runtime.errors import not_found
 from parley.storage.ports import Log
 from parley.v1.debate_pb2 import Debate, ImportedDebate

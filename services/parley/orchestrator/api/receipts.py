@@ -13,7 +13,7 @@ from parley.orchestrator.api.requests import check_id
 from parley.orchestrator.api.store_trouble import map_store_errors
 from parley.orchestrator.engine.debate_importer import DebateImporter
 from parley.orchestrator.log.envelope import Envelope
-from parley.orchestrator.log.journal import read_events
+from parley.orchestrator.log.reading import read_events
 from parley.runtime.errors import failed_precondition, not_found
 from parley.runtime.identity.identity import current_tenant
 from parley.runtime.large_texts import in_thread_if_large

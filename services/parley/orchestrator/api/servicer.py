@@ -55,7 +55,7 @@ from parley.orchestrator.links.uses import LinkUses
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.peers import roster
 from parley.orchestrator.roles.catalogue import Roles
 from parley.orchestrator.watch.deltas import OWNER_KEY

@@ -20,7 +20,7 @@ from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.envelope import Envelope, open_entry
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.model.times import time_of
 from parley.runtime.clock import Clock, wait_or_timeout
 from parley.runtime.labels import label_scope

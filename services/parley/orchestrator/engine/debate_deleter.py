@@ -18,7 +18,7 @@ from parley.orchestrator.log.deletions import Deletion, DeletionStore
 from parley.orchestrator.log.feedback import FeedbackStore
 from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.model.errors import ServiceUnavailableError, StepError
 from parley.orchestrator.model.retention import Retention
 from parley.orchestrator.peers.services import Services

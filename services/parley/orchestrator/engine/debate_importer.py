@@ -13,7 +13,7 @@ from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import log_name, read_events
+from parley.orchestrator.log.reading import log_name, read_events
 from parley.orchestrator.model.labels import label_texts
 from parley.orchestrator.model.times import timestamp
 from parley.runtime.clock import Clock

@@ -30,7 +30,8 @@ from parley.orchestrator.log.debate_record import (
 )
 from parley.orchestrator.log.deletions import DeletionStore
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import Journal, log_name, read_events
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.reading import log_name, read_events
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.labels import label_texts
 from parley.runtime.backoff import Backoff

@@ -32,7 +32,8 @@ from parley.orchestrator.log.debate_record import (
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
 from parley.orchestrator.log.index import DebateIndex
-from parley.orchestrator.log.journal import ClaimLostError, Journal, Publish, read_events
+from parley.orchestrator.log.journal import ClaimLostError, Journal, Publish
+from parley.orchestrator.log.reading import read_events
 from parley.orchestrator.model.times import time_of, time_text
 from parley.orchestrator.model.tokens import count_tokens
 from parley.orchestrator.peers.agents import Agents

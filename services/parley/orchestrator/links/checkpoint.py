@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from parley.orchestrator.log.envelope import Envelope, open_entry
-from parley.orchestrator.log.journal import log_name
+from parley.orchestrator.log.reading import log_name
 from parley.storage.ports import Log
 from parley.v1.debate_pb2 import Approve, Continue, EndRounds, Intervention
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointExpired, CheckpointOpened, DebateCreated

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import (
@@ -23,14 +22,13 @@ from parley.orchestrator.log.envelope import (
     Envelope,
     check_recordable,
     create_event,
-    open_entry,
     seal,
 )
-from parley.orchestrator.log.events import CorruptEventError
+from parley.orchestrator.log.reading import log_name
 from parley.orchestrator.log.replay import RecordedState
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import Clock
-from parley.runtime.large_texts import in_thread_if_large, in_thread_per_tenant
+from parley.runtime.large_texts import in_thread_if_large
 from parley.storage.ports import AppendConflictError, Insert, Log, Record, StoreUnavailableError, Update
 from parley.v1.event_pb2 import (
     CheckpointClosed,
@@ -41,12 +39,9 @@ from parley.v1.event_pb2 import (
     WaitFinished,
 )
 
-_PAGE = 1000
 _BATCH = 256
 _BATCH_BYTES = 4_000_000
 """After so many bytes the other events wait for the next record: stores refuse large records."""
-_LARGE_BYTES = 1024 * 1024
-"""Bytes of events. More of them are opened in a thread: they would block the loop for some milliseconds per MiB."""
 _PATIENCE_SECONDS = 0.2
 """How long an event that nobody waits for waits for others, to be written with them: less than anyone who follows a debate sees."""
 _COMPANY_SECONDS = 0.01
@@ -67,71 +62,6 @@ PlanUpdate = Callable[[Sequence[Envelope]], Update | None]
 
 class ClaimLostError(Exception):
     """Another replica has written to the log: this one does not own the debate any more and must stop."""
-
-
-def log_name(tenant: str, debate: str) -> str:
-    """Return the name of a debate's log."""
-    return f"{tenant}/{debate}"
-
-
-def open_records(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
-    """Return the events of records that follow the event at sequence `after`, whose hash is `before`.
-
-    Raises:
-        CorruptEventError: an event is missing or damaged, or does not follow the previous one.
-    """
-    events: list[Envelope] = []
-    for record in records:
-        for sequence, entry in enumerate(record.entries, start=record.first):
-            if sequence <= after:
-                continue
-            envelope = open_entry(entry, before)
-            if sequence != after + 1 or envelope.sequence != sequence:
-                message = f"log {envelope.debate} has a gap before event {sequence}"
-                raise CorruptEventError(message)
-            events.append(envelope)
-            after, before = sequence, envelope.hash
-    return events
-
-
-async def open_in_thread_if_large(records: Sequence[Record], after: int, before: bytes) -> list[Envelope]:
-    """Return what `open_records` returns. Open large records in a thread."""
-    size = sum(len(entry) for record in records for entry in record.entries)
-    if size <= _LARGE_BYTES:
-        return open_records(records, after, before)
-    return await in_thread_per_tenant(partial(open_records, records, after, before))
-
-
-async def read_events(log: Log, tenant: str, debate: str) -> list[Envelope]:
-    """Return all events of a debate. Their sequences and hashes are checked."""
-    return await _read_from(log, log_name(tenant, debate), 0, GENESIS)
-
-
-async def read_events_after(log: Log, tenant: str, last: Envelope) -> list[Envelope] | None:
-    """Return the events of a tenant's debate after `last`, checked as in `read_events`; None if the log does not contain `last`.
-
-    Events of an imported debate name the tenant that it had.
-    """
-    name, place = log_name(tenant, last.debate), last.sequence
-    records = await log.read(name, place - 1, _PAGE)
-    if not records or records[0].entries[place - records[0].first :][:1] != (last.entry,):
-        return None
-    events = await open_in_thread_if_large(records, place, last.hash)
-    if len(records) == _PAGE:
-        after, before = (events[-1].sequence, events[-1].hash) if events else (place, last.hash)
-        events += await _read_from(log, name, after, before)
-    return events
-
-
-async def _read_from(log: Log, name: str, after: int, before: bytes) -> list[Envelope]:
-    events: list[Envelope] = []
-    while True:
-        records = await log.read(name, after, _PAGE)
-        found = await open_in_thread_if_large(records, after, before)
-        events += found
-        if len(records) < _PAGE:
-            return events
-        after, before = found[-1].sequence, found[-1].hash
 
 
 class Journal:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from parley.orchestrator.log.bare_spec import bare_event
 from parley.orchestrator.log.envelope import GENESIS, Envelope
-from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
+from parley.orchestrator.log.reading import log_name, open_in_thread_if_large
 from parley.orchestrator.watch.batches import KeptBatches
 from parley.runtime.tasks import stop_task
 from parley.runtime.wake_queue import WakeGroup, WakeQueue, WakeQueues

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
-from parley.orchestrator.log.journal import log_name, open_in_thread_if_large
+from parley.orchestrator.log.reading import log_name, open_in_thread_if_large
 from parley.orchestrator.watch.batches import Batch, one_by_one, put_together
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds

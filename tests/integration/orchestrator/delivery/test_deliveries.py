@@ -17,7 +17,8 @@ from parley.orchestrator.engine.status_writer import StatusWriter
 from parley.orchestrator.log.debate_record import FAILED, PAUSED, RUNNING, WAITING
 from parley.orchestrator.log.envelope import create_event
 from parley.orchestrator.log.index import DEBATES
-from parley.orchestrator.log.journal import Journal, log_name, read_events
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.reading import log_name, read_events
 from parley.storage.ports import Collection, Document, Record, Where
 from parley.v1.debate_pb2 import DebateFailure, Outcome
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES, RelatedDecision

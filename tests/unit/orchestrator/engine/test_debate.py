@@ -16,7 +16,8 @@ from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.log import journal as journal_module
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import UnknownEventError
-from parley.orchestrator.log.journal import Journal, read_events
+from parley.orchestrator.log.journal import Journal
+from parley.orchestrator.log.reading import read_events
 from parley.orchestrator.model.errors import ReplayError, ServiceUnavailableError, StepError
 from parley.orchestrator.model.tasks import AnswerShape, Task, user_part
 from parley.orchestrator.peers.agents import Agents, Call

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.log.envelope import GENESIS, Envelope, create_event, open_entry, seal
 from parley.orchestrator.log.events import CorruptEventError, Payload
-from parley.orchestrator.log.journal import open_records
+from parley.orchestrator.log.reading import open_records
 from parley.storage.ports import Record
 from parley.v1.agent_pb2 import ToolCall
 from parley.v1.debate_pb2 import Reply, Work

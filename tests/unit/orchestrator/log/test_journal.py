@@ -13,7 +13,8 @@ from parley.orchestrator import metrics
 from parley.orchestrator.log import journal as journal_module
 from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.log.journal import ClaimLostError, Journal, read_events
+from parley.orchestrator.log.journal import ClaimLostError, Journal
+from parley.orchestrator.log.reading import read_events
 from parley.runtime.clock import Clock
 from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record, StoreUnavailableError
