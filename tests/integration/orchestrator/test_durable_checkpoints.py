@@ -4,12 +4,16 @@ import asyncio
 
 import pytest
 
+from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.engine.inbox import InboxEntry
+from parley.orchestrator.formats import panel
+from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.index import DebateIndex
 from parley.storage.ports import Update
-from tests.support.checked_format import CHECKED_FORMATS, checked_spec
+from parley.v1.debate_pb2 import Direction, Outcome
+from tests.support.checked_format import BEFORE, CHECKED_FORMATS, checked_spec, create_panel
 from tests.support.debate_logs import hold_append
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Backstage, make_limits
@@ -55,6 +59,37 @@ async def test_a_debate_goes_on_from_a_checkpoint_that_is_closed_as_it_opens_onc
         released.set()
         await person
         await stage.has(debate, "checkpoint_opened", 2)
+    assert went_on == [True]
+
+
+async def test_a_later_owner_goes_on_from_a_checkpoint_that_is_closed_before_it_is_there_once_that_is_durable(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_ask, went_on = asyncio.Event(), list[bool]()
+
+    async def run(debate: Debate) -> Outcome:
+        await may_ask.wait()
+        await debate.run_checkpoint(BEFORE, Direction(text="Shall we begin?"))
+        went_on.append(released.is_set())
+        return await panel.V1.run(debate)
+
+    late = create_panel("late", run)
+    formats = Formats([*all_formats().all(), late])
+    async with stage.replica(formats=formats) as replica, asyncio.timeout(WITHIN):
+        may_ask.set()
+        debate = await replica.create(checked_spec(late))
+        await stage.has(debate, "checkpoint_opened")
+    may_ask.clear()
+    reached, released = hold_append(stage, monkeypatch, "checkpoint_closed")
+    async with stage.replica(formats=formats) as replica, asyncio.timeout(WITHIN):
+        await stage.has(debate, "claimed", 2)
+        person = asyncio.create_task(replica.intervene(debate, "continue_debate"))
+        await reached.wait()
+        may_ask.set()
+        await _let_others_go_on()
+        released.set()
+        await person
+        await stage.comes_to(debate, "COMPLETED")
     assert went_on == [True]
 
 

@@ -77,7 +77,8 @@ class Checkpoints:
         Raise CheckpointExpiredError if it was not closed within `seconds`.
         """
         recorded = self._recorded
-        if key not in recorded.checkpoints:
+        has_to_wait = key not in recorded.checkpoints
+        if has_to_wait:
             closed = self._closed.setdefault(key, asyncio.Event())
             if key not in recorded.open_checkpoints:
                 until = timestamp(self._clock.now() + timedelta(seconds=seconds))
@@ -86,9 +87,10 @@ class Checkpoints:
             if key not in recorded.checkpoints:
                 with self._slot.free_while_asking():
                     await self._wait(key, closed)
-            await self._journal.write_outcomes()  # it may have been closed before the wait began
-            if not recorded.open_checkpoints:
-                await self._notify_status(RUNNING)
+        # It may have been closed before the wait began, or before the format came here.
+        await self._journal.write_outcomes()
+        if has_to_wait and not recorded.open_checkpoints:
+            await self._notify_status(RUNNING)
         return recorded.checkpoints[key]
 
     async def _wait(self, key: str, closed: asyncio.Event) -> None:
