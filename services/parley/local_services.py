@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
+    ExitStack,
     asynccontextmanager,
     nullcontext,
 )
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -355,9 +357,17 @@ class LocalServices:
         from parley.runtime.server import ServerSettings, start_server
 
         settings = ServerSettings(loopback(), port, _GRACE_SECONDS, guard=self._guard(service, auth))
-        async with start_server([service], settings, draining=draining) as running:
-            self._servers[running.address] = running.direct
-            with self._publish_token(running.address, auth):
+        # As long as the server answers: a caller without the token is refused for good.
+        with ExitStack() as published:
+
+            def publish_token(address: str) -> None:
+                published.enter_context(self._publish_token(address, auth))
+                if service.on_listening is not None:
+                    service.on_listening(address)
+
+            served = replace(service, on_listening=publish_token)
+            async with start_server([served], settings, draining=draining) as running:
+                self._servers[running.address] = running.direct
                 if self._options.on_listening is not None:
                     name = service.name.rpartition(".")[2].removesuffix("Service").lower()
                     self._options.on_listening(name, running.address)

@@ -1,7 +1,7 @@
 """A system on one's own machine: its user's commands get in by themselves, and nobody else does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from parley.edge.settings import EdgeSettings
 from parley.local import LocalOptions, Ports, local_system
 from parley.runtime.channel import channel
 from parley.runtime.errors import ConfigurationError
+from parley.runtime.health import Health
 from parley.runtime.identity.local_token import find_token
+from parley.runtime.server import RunningServer, Service
 from parley.storage.folder_lock import read_address
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
 
@@ -58,6 +60,39 @@ async def test_a_service_that_is_listed_answers_this_user_at_once() -> None:
     async with local_system(LocalOptions(purpose="deleting", on_listening=note)):
         assert sorted(tokens) == ["convergence", "memory", "orchestrator", "ratings"]
         assert all(tokens.values())
+
+
+async def test_a_system_that_begins_to_stop_still_knows_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[list[str]] = []
+
+    async def stop_serving(_: Health) -> None:
+        answers.append(await listed(system.orchestrator_address))
+
+    async with local_system(LocalOptions(purpose="records")) as system:
+        monkeypatch.setattr(Health, "stop_serving", stop_serving)
+    assert answers == [[]]
+
+
+async def test_a_system_knows_its_user_before_it_answers_the_first_call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known: list[int] = []
+    start_serving = RunningServer.start
+
+    async def start(server: RunningServer, services: Iterable[Service]) -> None:
+        begin = server._server.start
+
+        async def note_and_begin() -> None:
+            known.append(len(list((tmp_path / "run").rglob("*.token"))))
+            await begin()
+
+        monkeypatch.setattr(server._server, "start", note_and_begin)
+        await start_serving(server, services)
+
+    monkeypatch.setattr(RunningServer, "start", start)
+    async with local_system(LocalOptions(purpose="records")):
+        pass
+    assert known == [1]
 
 
 async def test_a_system_that_stops_is_not_found_any_more_and_its_folder_is_waited_for(
