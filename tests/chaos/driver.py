@@ -172,7 +172,7 @@ class Clients:
         """Return all that is known, once no call is in flight any more."""
         await self.wait_for_calls(0)
         told = [each.debate for each in self.accepted]
-        others = [each.id async for each in self.client.list() if each.id not in self.system.known]
+        others = await until_answered(self._list_others)
         async with open_store(self.system.store_url, "orchestrator") as store:
             logs = {
                 debate: await store.log.read(log_name(_TENANT, debate), limit=100_000)
@@ -188,6 +188,9 @@ class Clients:
             wall=time.time() - time.monotonic(),
             others=tuple(others),
         )
+
+    async def _list_others(self) -> list[str]:
+        return [each.id async for each in self.client.list() if each.id not in self.system.known]
 
     async def wait_for_calls(self, count: int) -> None:
         """Wait until so many calls are in flight at the model server."""
