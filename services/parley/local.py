@@ -114,7 +114,7 @@ def _duties(formats: "Formats") -> Iterator[Collection[str]]:
             yield each.debater_sections
 
 
-def has_role(name: str, *, evaluating: bool = False) -> bool:
+def has_role(name: str, *, evaluating: bool) -> bool:
     """Return whether an agent of a local system can debate, or evaluate, in a role of this name or alias."""
     from parley.orchestrator.roles.catalogue import load_shipped_roles
 

@@ -31,6 +31,7 @@ from parley.memory.embedding import Embedding
 from parley.memory.settings import MemorySettings
 from parley.memory.tiers import TIERS, Tiers
 from parley.memory.traces import TRACES, Traces
+from parley.memory.writing import write_together
 from parley.runtime.channel import channel
 from parley.runtime.clock import SystemClock
 from parley.runtime.entry import return_large_blocks, tune_gc_and_threads
@@ -86,7 +87,7 @@ async def fill(folder: Path, memories: int) -> None:
                 record = pb.RecordDebateRequest(debate=debate)
                 fields = to_fields("default", record, Embedding(vector, EMBEDDER.name))
                 writes.append(store.documents.insert(DEBATES, key, fields))
-                writes += [each.apply("default", record) for each in effects]
+                writes += [each.apply("default", record, write_together) for each in effects]
                 points.append(
                     Point(
                         point_id(key), vector.tolist(), {"key": key, "tenant": "default", "domain": "general"}

@@ -18,6 +18,7 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.positions import Positions
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import POSITIONS
+from parley.memory.writing import write_together
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
@@ -83,7 +84,7 @@ async def measure(half: str, agreements: Agreements, *, matter_is_named: bool) -
             positions = Positions(store.documents, _Meanings(), _Reader(agreements), SystemClock())
             for each in loaded:
                 for record in _to_records(each, matter_is_named=matter_is_named):
-                    await positions.apply(each["id"], record)
+                    await positions.apply(each["id"], record, write_together)
                 outcomes |= await _list_outcomes(positions, each["id"])
     flips = {pair for pair, outcome in outcomes.items() if outcome == pb.FLIP_OUTCOME_FLIP}
     unknown = {pair for pair, outcome in outcomes.items() if outcome == pb.FLIP_OUTCOME_UNKNOWN}

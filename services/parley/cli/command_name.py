@@ -25,6 +25,6 @@ def command_name() -> str:
     return typed
 
 
-def suggest(words: str, server: str | None = None) -> str:
+def suggest(words: str, server: str | None) -> str:
     """Return `parley WORDS` as it can be typed next: a command that had --server goes on at the same server."""
     return f"{command_name()} {words}" + (f" --server {server}" if server is not None else "")

@@ -74,9 +74,7 @@ def is_evaluators_file(tree: Tree) -> bool:
     return all(isinstance(each, Branch) and "role" not in each.entries for each in agents.items)
 
 
-def check_tree(
-    tree: Tree, name: str, *, of_evaluators: bool = False
-) -> tuple[FileEntry, Places, tuple[str, ...]]:
+def check_tree(tree: Tree, name: str, *, of_evaluators: bool) -> tuple[FileEntry, Places, tuple[str, ...]]:
     """Return the entries of a file, where they stand, and notices about keys that were passed over.
 
     `of_evaluators`: what it calls agents are evaluators.

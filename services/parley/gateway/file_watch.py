@@ -28,7 +28,7 @@ class FileWatch:
         path: Path,
         hangup: asyncio.Event,
         apply: Callable[[], Awaitable[None]],
-        others: Callable[[], Sequence[Path]] = tuple,
+        others: Callable[[], Sequence[Path]],
     ) -> None:
         self._path = path
         self._others = others

@@ -55,8 +55,8 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
     draining: Draining
     call_seconds: float
     documents: DocumentCache
-    found: tuple[gateway_pb2.FoundServer, ...] = ()
-    ignored_model: str = ""
+    found: tuple[gateway_pb2.FoundServer, ...]
+    ignored_model: str
 
     async def Generate(  # noqa: N802
         self,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from parley.memory.approvals import Approvals
 from parley.memory.known_stands import load_stands
-from parley.memory.stands import POSITIONS, Stand
+from parley.memory.stands import MAX_LATEST, POSITIONS, Stand
 from parley.memory.writing import put_document
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import (
@@ -158,14 +158,16 @@ class Changes:
         )
         return [each for each in found if str(each.fields["later"]).startswith(first)]
 
-    async def list_unsettled(self, tenant: str, limit: int) -> list[tuple[str, Stand, Stand]]:
+    async def list_unsettled(self, tenant: str) -> list[tuple[str, Stand, Stand]]:
         """Return the flips to a tenant's latest stands that fewer than 3 decisions settle.
 
         Each with its key, the earlier and the later stand.
         """
         where: Where = {"tenant": tenant, "outcome": int(pb.FLIP_OUTCOME_FLIP)}
         found = _read(
-            await self._documents.find(CHANGES, where, order=(Order("place", descending=True),), limit=limit)
+            await self._documents.find(
+                CHANGES, where, order=(Order("place", descending=True),), limit=MAX_LATEST
+            )
         )
         settled = Counter(each.change for each in await self._find_settlements([each.key for each in found]))
         left = [each for each in found if settled[each.key] < _MAX_SETTLEMENTS]

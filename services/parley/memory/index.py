@@ -20,7 +20,7 @@ from parley.memory.debate import (
     stored_embedding,
 )
 from parley.memory.embedding import Embedding, EmbeddingClient, find_held
-from parley.memory.writing import Write, write_together
+from parley.memory.writing import Write
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError
@@ -102,7 +102,7 @@ class DebateIndex:
         while True:
             await self._fill(await self._to_fill.get())
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Write a debate's vector: that of its document, unless its text was just embedded for that."""
         meaning = find_held(search_text(record.debate)) or await self._find_stored(tenant, record)
         if meaning is not None:

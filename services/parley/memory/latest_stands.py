@@ -4,11 +4,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from parley.memory.stands import POSITIONS, Stand, agent_key
+from parley.memory.stands import MAX_LATEST, POSITIONS, Stand, agent_key
 from parley.storage.ports import Document, Documents, Order
 
-MAX_LATEST: Final = 200
-"""Of an agent that are looked at."""
 _MAX_AGENTS: Final = 256
 """Whose stands a process keeps, 60 kilobytes each; those that were not asked for for longest go."""
 # No two have one place; in the whole order of the index no document is read.

@@ -7,7 +7,7 @@ from typing import Any, Final
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from parley.memory.debate import list_debates, storage_key
-from parley.memory.writing import Write, write_together
+from parley.memory.writing import Write
 from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Below, Collection, Document, Documents, Fields, Index, Order
@@ -27,7 +27,7 @@ class Moments:
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Write a debate's moments, and delete others that it had as another record."""
         key = storage_key(tenant, record.debate.debate_id)
         wanted: dict[str, Fields] = {}

@@ -82,7 +82,7 @@ class Patterns:
         self._known = KnownPatterns(documents)
         self._applying = WeakValueDictionary[str, asyncio.Lock]()
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Count a debate's issues in the patterns of its domain."""
         if not record.issues:
             return

@@ -20,6 +20,7 @@ from parley.memory.latest_stands import LatestStands
 from parley.memory.record_texts import list_question
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
+    MAX_LATEST,
     POSITIONS,
     Matter,
     Stand,
@@ -40,8 +41,6 @@ from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
 
 _MAX_COMPARED: Final = 8
 """Of an agent's earlier stands that one is compared with: those on the same matter first, the latest of them."""
-_MAX_LOOKED_AT: Final = 200
-"""Of a tenant's latest flips, and its later decisions."""
 _LATEST_FIRST: Final = (Order("place", descending=True),)
 
 
@@ -66,7 +65,7 @@ class Positions:
         self._stands = KnownStands(documents, clock)
         self._latest = LatestStands(documents, alone=alone)
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Write where a debate's agents stood, who flipped, and of which flips it took a side."""
         if not record.stands:
             return
@@ -188,17 +187,17 @@ class Positions:
         for each in stands:
             if any(each in flip for flip in flips):
                 await self._settle_by_later(each)
-        for key, earlier, later in await self._changes.list_unsettled(tenant, _MAX_LOOKED_AT):
+        for key, earlier, later in await self._changes.list_unsettled(tenant):
             await self._settle(key, earlier, later, stands[0])
 
     async def _settle_by_later(self, stand: Stand) -> None:
         """Write which side of new flips the decisions took that were recorded before them although they are later."""
         where: Where = {"tenant": stand.tenant, "place": Above(stand.place)}
-        found = await self._documents.find(POSITIONS, where, order=(Order("place"),), limit=_MAX_LOOKED_AT)
+        found = await self._documents.find(POSITIONS, where, order=(Order("place"),), limit=MAX_LATEST)
         decisions = {each.debate: each for each in await asyncio.to_thread(read_stands, found)}
         if not decisions:
             return
-        for key, earlier, later in await self._changes.list_unsettled(stand.tenant, _MAX_LOOKED_AT):
+        for key, earlier, later in await self._changes.list_unsettled(stand.tenant):
             for decision in decisions.values():
                 await self._settle(key, earlier, later, decision)
 

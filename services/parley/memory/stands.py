@@ -42,6 +42,8 @@ ALIKE_FROM: Final = 0.7
 """The likeness of two questions from which they are one matter if they ask in the same words."""
 MAYBE_FROM: Final = 0.5
 """The likeness from which two questions may be one matter."""
+MAX_LATEST: Final = 200
+"""Of an agent's stands, and of a tenant's flips and decisions, the latest so many are looked at."""
 KIND: Final = "stand of the ledger"
 _STAYS: Final = (effect.DECISION_RELATION_CONFIRMS, effect.DECISION_RELATION_REFINES)
 _MAX_TEXT: Final = 2_000

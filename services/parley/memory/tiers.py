@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 
 from parley.memory.debate import debate_of, storage_key
 from parley.memory.traces import judge_importance
-from parley.memory.writing import Write, write_together
+from parley.memory.writing import Write
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
@@ -123,7 +123,7 @@ class Tiers:
         self._clock = clock
         self._kept = ExpiringCache[str, Standing]()
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Put a debate into the fast tier, unless it has a place."""
         key, debate = storage_key(tenant, record.debate.debate_id), record.debate
         concluded = debate.concluded_at.seconds + debate.concluded_at.nanos / 1e9

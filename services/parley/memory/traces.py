@@ -15,7 +15,7 @@ from msgspec import Struct
 from parley.memory.debate import search_text, storage_key
 from parley.memory.known_debates import KEPT_SECONDS
 from parley.memory.words import list_words
-from parley.memory.writing import Write, put_document, write_together
+from parley.memory.writing import Write, put_document
 from parley.runtime.clock import Clock
 from parley.runtime.expiring_cache import ExpiringCache
 from parley.runtime.unreadable import skip_unreadable
@@ -63,7 +63,7 @@ class Traces:
         self._clock = clock
         self._kept = ExpiringCache[str, Trace](_MAX_KEPT)
 
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
+    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
         """Write a debate's trace, and keep it."""
         key = storage_key(tenant, record.debate.debate_id)
         written = Document(key, _to_fields(key, record.debate))

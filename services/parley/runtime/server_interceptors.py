@@ -65,9 +65,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(
         self,
-        guard: Guard = OPEN,
-        admissions: Mapping[str, Admission] | None = None,
-        acts: Mapping[str, Acts] | None = None,
+        guard: Guard,
+        admissions: Mapping[str, Admission] | None,
+        acts: Mapping[str, Acts] | None,
     ) -> None:
         """Admit callers that `guard` accepts, if the service's admission, if it has one, admits the tenant.
 

@@ -6,6 +6,7 @@ import pytest
 
 from parley.memory.moments import MOMENTS, Moments
 from parley.memory.retention import DAY, Retention, end_effect
+from parley.memory.writing import write_together
 from parley.moment_rules import find_moments
 from parley.storage.ports import Documents
 from parley.v1.effect_pb2 import DECISION_RELATION_CONFIRMS, DECISION_RELATION_REVERSES
@@ -178,9 +179,9 @@ async def kept(documents: Documents) -> KeptMoments:
 async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by_kind(
     kept: KeptMoments,
 ) -> None:
-    await kept.moments.apply("acme", record(*FLIP, debate_id="deb-1", at=3000))
-    await kept.moments.apply("acme", reversing("deb-2", 1000))
-    await kept.moments.apply("acme", record(*LONE, debate_id="deb-3", at=2000))
+    await kept.moments.apply("acme", record(*FLIP, debate_id="deb-1", at=3000), write_together)
+    await kept.moments.apply("acme", reversing("deb-2", 1000), write_together)
+    await kept.moments.apply("acme", record(*LONE, debate_id="deb-3", at=2000), write_together)
     assert [each.debate_id for each in await kept.listed()] == ["deb-1", "deb-3", "deb-2"]
     found, more = await kept.moments.page("acme", MOMENT_KIND_LONE_DISSENTER_WON, "", 5)
     assert ([each.debate_id for each in found], more) == (["deb-3"], "")
@@ -189,7 +190,7 @@ async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by
 
 async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(kept: KeptMoments) -> None:
     for number in range(3):
-        await kept.moments.apply("acme", reversing(f"deb-{number}", reasons=("", "", "")))
+        await kept.moments.apply("acme", reversing(f"deb-{number}", reasons=("", "", "")), write_together)
     found: list[tuple[str, str]] = []
     after = ""
     while after or not found:
@@ -203,7 +204,7 @@ async def test_all_moments_of_a_debate_are_written_by_one_commit(
     kept: KeptMoments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = count_commits(monkeypatch)
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")))
+    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")), write_together)
     assert commits == [1]
     assert len(await kept.listed()) == 3
 
@@ -215,10 +216,10 @@ async def test_wherever_its_process_stops_a_debate_has_its_moments_once(
     request, stops = reversing("deb-1", reasons=("", "")), 0
     for limit in range(10):
         try:
-            await kept.stopping(Writes(limit, lost)).apply("acme", request)
+            await kept.stopping(Writes(limit, lost)).apply("acme", request, write_together)
         except StoppedError:
             stops += 1
-        await kept.moments.apply("acme", request)
+        await kept.moments.apply("acme", request, write_together)
         assert sorted(await kept.earlier()) == ["old-0", "old-1"]
         try:
             await kept.stopping(Writes(limit, lost)).remove("acme", request)
@@ -232,10 +233,10 @@ async def test_wherever_its_process_stops_a_debate_has_its_moments_once(
 async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_alone(
     kept: KeptMoments,
 ) -> None:
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "")))
-    await kept.moments.apply("acme", record(*LONE))
+    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "")), write_together)
+    await kept.moments.apply("acme", record(*LONE), write_together)
     assert [each.kind for each in await kept.listed()] == [MOMENT_KIND_LONE_DISSENTER_WON]
-    await kept.moments.apply("acme", record())
+    await kept.moments.apply("acme", record(), write_together)
     assert await kept.documents.find(MOMENTS, {}) == []
 
 
@@ -243,7 +244,7 @@ async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_ten
     kept: KeptMoments,
 ) -> None:
     for tenant, name in (("acme", "deb-1"), ("acme", "deb-10"), ("other", "deb-1")):
-        await kept.moments.apply(tenant, reversing(name))
+        await kept.moments.apply(tenant, reversing(name), write_together)
     await kept.moments.remove("acme", record(debate_id="deb-1"))
     assert [each.debate_id for each in await kept.listed()] == ["deb-10"]
     assert len(await kept.listed("other")) == 1
@@ -253,7 +254,7 @@ async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and
     kept: KeptMoments,
 ) -> None:
     for tenant, name, at in (("acme", "deb-1", 1000), ("other", "deb-2", 1999), ("acme", "deb-3", 2001)):
-        await kept.moments.apply(tenant, reversing(name, at, reasons=("", "")))
+        await kept.moments.apply(tenant, reversing(name, at, reasons=("", "")), write_together)
 
     async def may_go_on() -> bool:
         return True
@@ -266,6 +267,6 @@ async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and
 
 
 async def test_a_moment_that_cannot_be_read_hides_no_other(kept: KeptMoments) -> None:
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")))
+    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")), write_together)
     await kept.documents.update(MOMENTS, "acme/deb-1/001", {"moment": {"nothing": 1}})
     assert sorted(await kept.earlier()) == ["old-0", "old-2"]

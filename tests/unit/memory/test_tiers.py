@@ -35,6 +35,7 @@ from parley.memory.tiers import (
 )
 from parley.memory.tombstones import TOMBSTONES
 from parley.memory.traces import TRACES, Traces
+from parley.memory.writing import write_together
 from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Document, Documents, Vectors
 from tests.support.manual_clock import ManualClock
@@ -328,7 +329,7 @@ async def test_a_place_that_ranking_uses_is_read_once_in_30_seconds_unless_this_
         return found
 
     monkeypatch.setattr(stage.documents, "find", note)
-    await tiers.apply("acme", record("deb-2"))
+    await tiers.apply("acme", record("deb-2"), write_together)
     await tiers.load_recent(["acme/deb-1", "acme/deb-2"])
     recent = await tiers.load_recent(["acme/deb-1", "acme/deb-2"])
     assert {key: each.tier for key, each in recent.items()} == {"acme/deb-1": MEDIUM, "acme/deb-2": FAST}

@@ -7,6 +7,7 @@ import pytest
 from parley.memory import traces as traces_module
 from parley.memory.debate import storage_key
 from parley.memory.traces import TRACES, Traces
+from parley.memory.writing import write_together
 from parley.storage.ports import Documents
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 from tests.support.manual_clock import ManualClock
@@ -44,7 +45,7 @@ class KeptTraces:
 async def kept(documents: Documents, monkeypatch: pytest.MonkeyPatch) -> KeptTraces:
     await documents.prepare(TRACES)
     for each in RECORDS:
-        await Traces(documents, ManualClock()).apply("acme", each)
+        await Traces(documents, ManualClock()).apply("acme", each, write_together)
     return KeptTraces(documents, monkeypatch)
 
 
@@ -57,7 +58,7 @@ async def test_a_trace_is_read_once_in_a_day(kept: KeptTraces) -> None:
 
 
 async def test_a_trace_that_was_written_here_is_not_read(kept: KeptTraces) -> None:
-    await kept.traces.apply("acme", RECORDS[0])
+    await kept.traces.apply("acme", RECORDS[0], write_together)
     assert await kept.read_now() == KEYS[1:]
     await kept.traces.remove("acme", RECORDS[0])
     assert KEYS[0] not in await kept.traces.load(KEYS)
@@ -97,5 +98,5 @@ async def test_a_trace_that_was_missing_is_looked_for_again(kept: KeptTraces) ->
     missing = RecordDebateRequest(debate=PastDebate(debate_id="deb-9", question="Which?", conclusion="This."))
     key = storage_key("acme", "deb-9")
     assert not await kept.traces.load([key])
-    await kept.traces.apply("acme", missing)
+    await kept.traces.apply("acme", missing, write_together)
     assert list(await kept.traces.load([key])) == [key]

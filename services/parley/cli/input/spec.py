@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
@@ -25,7 +24,7 @@ def build_spec(
     max_output_tokens: int | None,
     *,
     clarify: bool | None,
-    of_format: Mapping[str, str] = MappingProxyType({}),
+    of_format: Mapping[str, str],
 ) -> DebateSpec:
     """Return the specification; the orchestrator sets what neither the file nor an option contains.
 

@@ -19,7 +19,7 @@ def place_form(key: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00/{key.pattern}", re.ASCII)
 
 
-def page_token(place: str, asked: str = "") -> str:
+def page_token(place: str, asked: str) -> str:
     """Return the token of the page that begins after a place in a list; `asked` names what the list holds."""
     return base64.urlsafe_b64encode(f"{place}{_SEPARATOR}{asked}".encode()).decode()
 

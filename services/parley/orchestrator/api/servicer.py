@@ -142,7 +142,7 @@ class OrchestratorServicer(
     draining: Draining
     owner: str
     slow_readers: SlowReaders
-    web: "WebSources | None" = None
+    web: "WebSources | None"
     sending: ByteBudget = field(default_factory=lambda: ByteBudget(_SENDING_BYTES))
     # Watchers of one debate come to an event at about the same time; its message is created once for all.
     _messages: WatchMessages = field(default_factory=WatchMessages)

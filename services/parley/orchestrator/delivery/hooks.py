@@ -59,8 +59,8 @@ class StoredHook:
     tenant: str
     hook: Hook = field(repr=False)
     created: str
-    secrets: tuple[Secret, ...] = ()
-    request_id: str = ""
+    secrets: tuple[Secret, ...]
+    request_id: str
 
     @property
     def since(self) -> str:

@@ -69,7 +69,7 @@ class Receiver:
 
     tenant: str
     hook: Hook = field(repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
 
 
 class Channel(Protocol):

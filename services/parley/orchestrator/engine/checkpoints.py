@@ -108,7 +108,7 @@ class Checkpoints:
                 raise CheckpointExpiredError(key)
             await closed.wait()  # a person has just closed it, and that is being recorded
 
-    def claim_for(self, act: str, checkpoint: str = "", answered: frozenset[str] = frozenset()) -> str | None:
+    def claim_for(self, act: str, checkpoint: str, answered: frozenset[str]) -> str | None:
         """Return the key of the open checkpoint that an act closes, or None. The checkpoint cannot expire any more.
 
         If `checkpoint` is given, only that one counts. It must ask all questions with the ids `answered`. The caller

@@ -104,10 +104,10 @@ class DebateOwner:
         record: DebateRecord,
         dependencies: OwnerDependencies,
         slot: Slot,
-        entries: Sequence[InboxEntry] = (),
+        entries: Sequence[InboxEntry],
         *,
-        brief: bool = False,
-        is_new: bool = False,
+        brief: bool,
+        is_new: bool,
     ) -> None:
         """Prepare to own a debate. `entries` are its waiting interventions; if it is `brief`, only these are handled.
 

@@ -103,7 +103,8 @@ class DebateIndex:
 
     async def insert(self, record: DebateRecord) -> None:
         """Add a record. Raise DuplicateError if the request id was already used."""
-        await self._documents.insert(DEBATES, record.key, asdict(record))
+        added = self.plan_insert(record)
+        await self._documents.insert(added.collection, added.key, added.fields)
 
     def plan_insert(self, record: DebateRecord) -> Insert:
         """Return what adds a record as `insert` does, for a claim to take along."""

@@ -78,7 +78,7 @@ def distinct_positions(stands: Iterable[Stand]) -> list[str]:
     return list(dict.fromkeys(stand.words for stand in stands if stand.text))
 
 
-def name_groups(groups: Iterable[Collection[str]], drafts: Iterable[Collection[str]] = ()) -> dict[str, str]:
+def name_groups(groups: Iterable[Collection[str]], drafts: Iterable[Collection[str]]) -> dict[str, str]:
     """Return the name of each position by its words, given groups of words that are the same position.
 
     If it is known how the first drafts group, that stands: a later position belongs to the drafts that it is grouped with, and

@@ -55,7 +55,7 @@ class IssueTracker:
         sender: "GuardedSender",
         clock: Clock,
         *,
-        token: str = "",
+        token: str,
         secret: str = "",
     ) -> None:
         """Post to `url`, with `token` as its bearer, and signed with `secret`, if there are any."""

@@ -83,7 +83,7 @@ DRAFT_COMPARISON = Activity("draft-comparison", "comparing the drafts", title="c
 async def group_drafts(
     debate: Debate,
     drafts: Sequence[Contribution],
-    asked: Asked | None = None,
+    asked: Asked | None,
     known: DraftGroups | None = None,
     *,
     number: int = 1,
@@ -112,7 +112,7 @@ async def compute_draft_groups(
     debate: Debate,
     drafts: Sequence[Contribution],
     key: str,
-    asked: Asked | None = None,
+    asked: Asked | None,
     number: int = 1,
 ) -> DraftGroups | StepFailed:
     """Return how the drafts of a round group by position, as `group_positions` does."""
@@ -185,8 +185,8 @@ async def find_end_by_agreement(
     work: Sequence[Contribution],
     before: Sequence[Contribution],
     threshold: int,
-    critiques: Sequence[Contribution] = (),
-    asked: Asked | None = None,
+    critiques: Sequence[Contribution],
+    asked: Asked | None,
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the agents agree or no longer move; None if they go on. The threshold is in percent.
 
@@ -202,7 +202,7 @@ async def assess_agreement(
     work: Sequence[Contribution],
     before: Sequence[Contribution],
     threshold: int,
-    critiques: Sequence[Contribution] = (),
+    critiques: Sequence[Contribution],
     asked: Asked | None = None,
     *,
     asks_all: bool = False,

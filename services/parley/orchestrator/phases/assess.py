@@ -26,7 +26,7 @@ class _Scores(BaseModel):
 
 
 async def find_end_by_quality(
-    debate: Debate, number: int, work: Sequence[Contribution], threshold: int, requirements: str = ""
+    debate: Debate, number: int, work: Sequence[Contribution], threshold: int, requirements: str
 ) -> RoundsEnded | None:
     """Return why the rounds end, since the judge scores the best work at the threshold, 0 to 100, or above; else None.
 

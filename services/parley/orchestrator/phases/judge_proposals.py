@@ -162,7 +162,7 @@ async def judge_proposals(
     work: Sequence[Contribution],
     issues: str,
     requirements: str,
-    positions: Sequence[str] = (),
+    positions: Sequence[str],
 ) -> Judgement:
     """Return what the judge makes of the proposals. `issues`: what was criticized in them, with what became of it.
 

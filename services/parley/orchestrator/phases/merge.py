@@ -38,8 +38,8 @@ async def merge(
     work: Sequence[Contribution],
     guidance: Sequence[str],
     *,
-    requirements: str = "",
-    material: Prompt = (),
+    requirements: str,
+    material: Prompt,
 ) -> str:
     """Return the answer that an agent writes out of the work of all. `material`: what else it reads.
 
@@ -72,7 +72,7 @@ async def collect_objections(
     work: Sequence[Contribution],
     answer: str,
     *,
-    requirements: str = "",
+    requirements: str,
 ) -> list[Objection]:
     """Return what agents hold against an answer. Whoever is not asked any more, or fails, says nothing."""
     proposals = {each.agent: each.text for each in work}

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task
-from parley.orchestrator.phases.answer_questions import NO_QUESTIONS, AnswerQuestions
+from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.effect import AnswerPositions
 from parley.orchestrator.phases.past import ParsedRelations, PastQuestion
 from parley.orchestrator.phases.prompting import FOR_READERS, guidance_of, instruction
@@ -140,8 +140,8 @@ async def synthesize(
     judged: Sequence[str],
     guidance: Sequence[str],
     requirements: Requirements,
-    asked: AnswerQuestions = NO_QUESTIONS,
-    works: Sequence[str] = (),
+    asked: AnswerQuestions,
+    works: Sequence[str],
 ) -> JudgeAnswer:
     """Return the judge's answer, with the scores that it gave the agents `judged`, which requirements are met, and what else is asked.
 

@@ -79,7 +79,7 @@ async def fetch_records(
 
 
 async def group_similar_choices(
-    debate: Debate, work: Sequence[Contribution], terms: VoteTerms, asked: Asked | None = None
+    debate: Debate, work: Sequence[Contribution], terms: VoteTerms, asked: Asked | None
 ) -> tuple[Group, ...]:
     """Return the proposals in groups of those that say the same; an agent of which that is not known stands alone.
 

@@ -83,7 +83,7 @@ class DataKeys:
         ):
             yield (last := str(found[0].fields["wrapped_by"]))
 
-    async def for_scope(self, scope: str, *, is_new: bool = True) -> DataKey:
+    async def for_scope(self, scope: str, *, is_new: bool) -> DataKey:
         """Return the data key that seals in a scope; create it if there is none.
 
         `is_new`: the scope may have been deleted and begun anew since it was used here.

@@ -135,7 +135,7 @@ class ServerVectors:
 
 @asynccontextmanager
 async def open_server(
-    url: str, *, api_key: str | None = None, ca: Path | None = None
+    url: str, *, api_key: str | None, ca: Path | None
 ) -> AsyncGenerator[ServerVectors, None]:
     """Open the vectors of a Qdrant server by the URL of its gRPC port; it need not answer yet.
 

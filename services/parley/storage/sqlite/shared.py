@@ -33,7 +33,7 @@ _SHARED: dict[_Key, _Shared] = {}
 
 
 @asynccontextmanager
-async def share_database(path: Path, *, reading: bool = False) -> AsyncGenerator[SqliteDatabase, None]:
+async def share_database(path: Path, *, reading: bool) -> AsyncGenerator[SqliteDatabase, None]:
     """Open a file as `open_database` does, or use what is open already in this event loop. The last user closes it."""
     key = asyncio.get_running_loop(), path, reading
     shared = _SHARED.setdefault(key, _Shared())

@@ -13,6 +13,7 @@ from parley.memory.embedding import hold_embeddings
 from parley.memory.issue_kinds import TALLIES
 from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
 from parley.memory.patterns import Patterns
+from parley.memory.writing import write_together
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Collection, Document, Fields, StoreUnavailableError, Where
 from parley.v1.memory_pb2 import RecordDebateRequest
@@ -40,9 +41,9 @@ async def test_a_debate_and_all_patterns_that_it_starts_are_written_in_one_commi
     patterns = Patterns(kept.documents, WordMeanings(words))
     issues = [issue(each) for each in words]
     if started:
-        await patterns.apply("acme", record("deb-1", *issues))
+        await patterns.apply("acme", record("deb-1", *issues), write_together)
     commits = count_commits(monkeypatch)
-    await patterns.apply("acme", record("deb-2", *issues))
+    await patterns.apply("acme", record("deb-2", *issues), write_together)
     assert commits == ([1] if started else [13])
 
 
@@ -53,7 +54,7 @@ async def test_a_debate_counts_in_lists_at_once_and_in_its_pattern_together_with
     writes = Writes()
     patterns = kept.stopping(writes)
     for number in range(1, 8):
-        await patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number))
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number), write_together)
         assert await list_all(patterns) == await list_all(kept.patterns) == [("Cost.", number)]
     assert writes.made.count("insert pattern") == 1
     assert writes.made.count("update pattern") == 1
@@ -66,7 +67,7 @@ async def test_of_a_debate_whose_record_is_new_nothing_is_looked_for_and_it_coun
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patterns, first = kept.patterns, record("deb-1", issue("Cost."))
-    await patterns.apply("acme", record("deb-0", issue("Cost.")))
+    await patterns.apply("acme", record("deb-0", issue("Cost.")), write_together)
     read = list[str]()
     get = kept.documents.get
 
@@ -76,9 +77,9 @@ async def test_of_a_debate_whose_record_is_new_nothing_is_looked_for_and_it_coun
 
     monkeypatch.setattr(kept.documents, "get", note)
     with hold_embeddings(["Cost."], await kept.meanings.embed("Cost.")):
-        await patterns.apply("acme", first)
+        await patterns.apply("acme", first, write_together)
         assert read == []
-        await patterns.apply("acme", first)
+        await patterns.apply("acme", first, write_together)
     assert await list_all(patterns) == [("Cost.", 2)]
 
 
@@ -94,18 +95,18 @@ async def test_a_debate_that_starts_patterns_looks_once_for_what_has_changed(
     patterns, first = kept.patterns, record("deb-1", issue("Cost."))
     with hold_embeddings(["Cost."], await kept.meanings.embed("Cost.")), monkeypatch.context() as noting:
         noting.setattr(kept.documents, "find", note)
-        await patterns.apply("acme", first)
+        await patterns.apply("acme", first, write_together)
     assert looks == [CONTRIBUTIONS, PATTERNS]
     assert await list_all(patterns) == [("Cost.", 1)]
 
 
 async def test_a_pattern_of_an_earlier_version_counts_on(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
     (pattern,) = await kept.documents.find(PATTERNS, {})
     await kept.documents.delete(PATTERNS, pattern.key)
     earlier = {name: value for name, value in pattern.fields.items() if name != "key"}
     await kept.documents.insert(PATTERNS, pattern.key, earlier)
-    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), at=2000))
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), at=2000), write_together)
     assert await kept.counts() == [("Cost?", 2, 2, 2)]
 
 
@@ -121,9 +122,9 @@ async def test_to_count_one_more_debate_does_not_write_all_earlier_ones_again(
         return await update(collection, key, changes, where)
 
     for number in range(64):
-        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")), write_together)
     monkeypatch.setattr(kept.documents, "update", note)
-    await patterns.apply("acme", record("deb-64", issue("Cost.")))
+    await patterns.apply("acme", record("deb-64", issue("Cost.")), write_together)
     assert "deb-64" in written
     assert len(written) <= 12
     assert [each.debates for each in await kept.listed()] == [65]
@@ -135,7 +136,7 @@ async def test_a_pattern_of_few_debates_is_one_that_a_version_before_can_read_an
 ) -> None:
     patterns = kept.patterns
     for number in range(20):
-        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+        await patterns.apply("acme", record(f"deb-{number}", issue("Cost.")), write_together)
     (pattern,) = await kept.documents.find(PATTERNS, {})
     first: Any = pattern.fields[TALLIES[0]]
     assert len(first) == 20
@@ -146,7 +147,7 @@ async def test_a_debate_that_two_versions_counted_in_two_fields_counts_once_and_
     kept: KeptPatterns,
 ) -> None:
     for number in (1, 2):
-        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")), write_together)
     (pattern,) = await kept.documents.find(PATTERNS, {})
     twice: Fields = {TALLIES[3]: pattern.fields[TALLIES[0]], "version": "two"}
     await kept.documents.update(PATTERNS, pattern.key, twice)
@@ -160,7 +161,7 @@ async def test_a_debate_that_two_versions_counted_in_two_fields_counts_once_and_
 async def test_a_pattern_to_which_a_version_before_added_its_most_debates_counts_more(
     kept: KeptPatterns,
 ) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), at=1))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), at=1), write_together)
     (pattern,) = await kept.documents.find(PATTERNS, {})
     tally: Any = pattern.fields[TALLIES[0]]
     full: Fields = {
@@ -168,7 +169,7 @@ async def test_a_pattern_to_which_a_version_before_added_its_most_debates_counts
         for name in TALLIES
     }
     await kept.documents.update(PATTERNS, pattern.key, {**full, "version": "full"})
-    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), at=3))
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), at=3), write_together)
     assert [each.debates for each in await kept.listed()] == [issue_kinds.MAX_DEBATES]
     assert "deb-2" in str(await kept.documents.find(PATTERNS, {}))
 
@@ -176,7 +177,7 @@ async def test_a_pattern_to_which_a_version_before_added_its_most_debates_counts
 async def test_debates_that_a_process_records_at_once_start_a_kind_once(kept: KeptPatterns) -> None:
     patterns = kept.patterns
     records = [record(f"deb-{number}", issue("Rollback.")) for number in range(5)]
-    await asyncio.gather(*(patterns.apply("acme", each) for each in records))
+    await asyncio.gather(*(patterns.apply("acme", each, write_together) for each in records))
     assert len(await kept.documents.find(PATTERNS, {})) == 1
 
 
@@ -196,16 +197,16 @@ async def test_a_kind_whose_pattern_is_still_being_written_is_joined_even_if_tha
         await insert(collection, *args)
 
     monkeypatch.setattr(kept.documents, "insert", insert_later)
-    first = asyncio.create_task(patterns.apply("acme", record("deb-1", issue("Rollback."))))
+    first = asyncio.create_task(patterns.apply("acme", record("deb-1", issue("Rollback.")), write_together))
     await asked.wait()
     monkeypatch.setattr(kept.documents, "insert", insert)
-    await patterns.apply("acme", record("deb-2", issue("Rollback?"), at=2000))
+    await patterns.apply("acme", record("deb-2", issue("Rollback?"), at=2000), write_together)
     goes_on.set()
     if fails:
         with pytest.raises(StoreUnavailableError):
             await first
         assert await list_all(patterns) == await list_all(kept.patterns) == [("Rollback?", 1)]
-        await patterns.apply("acme", record("deb-1", issue("Rollback.")))
+        await patterns.apply("acme", record("deb-1", issue("Rollback.")), write_together)
     else:
         await first
     assert await list_all(patterns) == await list_all(kept.patterns) == [("Rollback?", 2)]
@@ -226,16 +227,16 @@ APPLY_WRITES = [
 async def test_a_debate_counts_once_wherever_its_process_stops(
     kept: KeptPatterns, write: int, lost: bool
 ) -> None:
-    await kept.patterns.apply("acme", FIRST)
+    await kept.patterns.apply("acme", FIRST, write_together)
     writes = Writes(write, lost)
     with pytest.raises(StoppedError):
-        await kept.stopping(writes).apply("acme", SECOND)
+        await kept.stopping(writes).apply("acme", SECOND, write_together)
     assert writes.made == APPLY_WRITES[: write + (not lost)]
     is_written = write > 0 or not lost
     assert sorted(await kept.counts()) == sorted(BOTH if is_written else ONE)
-    await kept.patterns.apply("acme", SECOND)
+    await kept.patterns.apply("acme", SECOND, write_together)
     assert sorted(await kept.counts()) == sorted(BOTH)
-    await kept.patterns.apply("acme", FIRST)
+    await kept.patterns.apply("acme", FIRST, write_together)
     assert sorted(await kept.counts()) == sorted(BOTH)
 
 
@@ -249,7 +250,7 @@ async def test_whatever_a_killed_process_left_of_writes_that_it_began_together_a
         return [each / sum(found) ** 0.5 for each in found]
 
     monkeypatch.setattr(kept.meanings, "_vector", embed_all_words)
-    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")), write_together)
     # The first one joins a pattern that is there, and is more like the one that the second one starts.
     second = record("deb-2", issue("Rollback, cost and secret."), issue("Cost and secret."), at=2000)
     insert = kept.documents.insert
@@ -262,9 +263,9 @@ async def test_whatever_a_killed_process_left_of_writes_that_it_began_together_a
     with monkeypatch.context() as stopping:
         stopping.setattr(kept.documents, "insert", insert_what_is_left)
         with pytest.raises(StoppedError):
-            await kept.patterns.apply("acme", second)
+            await kept.patterns.apply("acme", second, write_together)
     if again == "applied":
-        await kept.patterns.apply("acme", second)
+        await kept.patterns.apply("acme", second, write_together)
         counts = [("Rollback, cost and secret.", 2, 2, 2), ("Cost and secret.", 1, 1, 1)]
         assert await kept.counts() == counts
     await kept.patterns.remove("acme", second)
@@ -273,15 +274,15 @@ async def test_whatever_a_killed_process_left_of_writes_that_it_began_together_a
 
 
 async def test_a_debate_that_is_recorded_anew_with_other_issues_counts_with_these(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", FIRST)
-    await kept.patterns.apply("acme", record("deb-1", issue("A secret.")))
+    await kept.patterns.apply("acme", FIRST, write_together)
+    await kept.patterns.apply("acme", record("deb-1", issue("A secret.")), write_together)
     assert await kept.counts() == [("A secret.", 1, 1, 1)]
 
 
 async def test_debates_that_are_applied_at_once_all_count(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", FIRST)
+    await kept.patterns.apply("acme", FIRST, write_together)
     others = [record(f"deb-{number}", issue("Rollback.")) for number in range(2, 12)]
-    await asyncio.gather(*(kept.patterns.apply("acme", each) for each in [*others, *others]))
+    await asyncio.gather(*(kept.patterns.apply("acme", each, write_together) for each in [*others, *others]))
     counts = await kept.counts()
     assert [each[1:] for each in counts] == [(11, 11, 11), (1, 1, 0)]
 
@@ -299,7 +300,7 @@ async def apply_at_once(
 
     with monkeypatch.context() as patched:
         patched.setattr(kept.documents, "find", find_together)
-        await asyncio.gather(*(kept.patterns.apply("acme", each) for each in records))
+        await asyncio.gather(*(kept.patterns.apply("acme", each, write_together) for each in records))
 
 
 async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_pattern(
@@ -319,7 +320,7 @@ async def test_debates_that_start_the_same_kind_at_once_are_listed_as_one_patter
         100,
     )
     assert [(each.agent_id, each.raised) for each in found.critics] == [("ada", 1), ("bo", 1)]
-    await kept.patterns.apply("acme", record("deb-3", issue("Rollback."), at=3000))
+    await kept.patterns.apply("acme", record("deb-3", issue("Rollback."), at=3000), write_together)
     assert (await kept.counts())[0] == ("Rollback.", 3, 3, 2)
     await kept.patterns.remove("acme", at_once[0])
     assert await kept.counts() == [("Rollback.", 2, 2, 1)]
@@ -342,19 +343,19 @@ async def test_a_pattern_that_was_deleted_and_created_anew_since_it_was_read_is_
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (record(f"deb-{number}", issue("Rollback.")) for number in (1, 2, 3))
-    await kept.patterns.apply("acme", first)
+    await kept.patterns.apply("acme", first, write_together)
     with pytest.raises(StoppedError):
-        await kept.stopping(Writes(0, lost=False)).apply("acme", third)
+        await kept.stopping(Writes(0, lost=False)).apply("acme", third, write_together)
     update = kept.documents.update
 
     async def update_what_is_created_anew(*args: Any) -> bool:
         monkeypatch.undo()
         await kept.patterns.remove("acme", first)
-        await kept.patterns.apply("acme", third)
+        await kept.patterns.apply("acme", third, write_together)
         return await update(*args)
 
     monkeypatch.setattr(kept.documents, "update", update_what_is_created_anew)
-    await kept.patterns.apply("acme", second)
+    await kept.patterns.apply("acme", second, write_together)
     assert await kept.counts() == [("Rollback.", 2, 2, 2)]
     assert "deb-1" not in str(await kept.stored())
 
@@ -363,9 +364,9 @@ async def test_of_too_many_patterns_the_one_that_fewest_debates_raised_makes_roo
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patterns_module, "MAX_PATTERNS", 2)
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
-    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), issue("Rollback.")))
-    await kept.patterns.apply("acme", record("deb-3", issue("Secret."), at=2000))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost."), issue("Rollback.")), write_together)
+    await kept.patterns.apply("acme", record("deb-3", issue("Secret."), at=2000), write_together)
     assert sorted(each.examples[0] for each in await kept.listed()) == ["Cost.", "Secret."]
     await kept.patterns.remove("acme", record("deb-2"))
     assert sorted(each.debates for each in await kept.listed()) == [1, 1]
@@ -378,7 +379,7 @@ async def test_texts_issues_and_debates_are_bounded(
     monkeypatch.setattr(issue_kinds, "MAX_DEBATES", 2)
     for number in range(4):
         issues = [issue("Cost. " + "a" * 2000, critic="c" * 300)] * 100
-        await kept.patterns.apply("acme", record(f"deb-{number}", *issues, at=number))
+        await kept.patterns.apply("acme", record(f"deb-{number}", *issues, at=number), write_together)
     (found,) = await kept.listed()
     assert (found.debates, found.raised) == (2, 128)
     assert [len(each) for each in found.examples] == [500, 500, 500]
@@ -390,21 +391,21 @@ async def test_texts_issues_and_debates_are_bounded(
 
 async def test_a_debate_without_issues_needs_no_meaning(kept: KeptPatterns) -> None:
     kept.meanings.away = True
-    await kept.patterns.apply("acme", record("deb-1"))
+    await kept.patterns.apply("acme", record("deb-1"), write_together)
     with pytest.raises(ParleyError, match="away"):
-        await kept.patterns.apply("acme", record("deb-2", issue("Cost.")))
+        await kept.patterns.apply("acme", record("deb-2", issue("Cost.")), write_together)
     assert await kept.stored() == []
 
 
 async def test_a_pattern_that_cannot_be_read_keeps_no_other_one_from_being_counted(
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
-    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), issue("Secret.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?"), issue("Secret.")), write_together)
     damaged = await kept.documents.find(PATTERNS, {"tenant": "acme"})
     cost = next(each for each in damaged if "Cost." in str(each.fields["examples"]))
     await kept.documents.update(PATTERNS, cost.key, {"examples": 7, "version": "damaged"})
     monkeypatch.setattr(patterns_module, "MAX_WAITING", 1)
-    await kept.patterns.apply("acme", record("deb-3", issue("Secret?"), at=2000))
+    await kept.patterns.apply("acme", record("deb-3", issue("Secret?"), at=2000), write_together)
     assert await kept.counts() == [("Secret?", 2, 2, 2)]
     assert not await kept.documents.find(CONTRIBUTIONS, {"waiting": "acme"})

@@ -9,6 +9,7 @@ import pytest
 
 from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import CONTRIBUTIONS, PATTERNS
+from parley.memory.writing import write_together
 from parley.storage.ports import Collection, Document
 from parley.v1.memory_pb2 import RecordDebateRequest
 from tests.support.stopping_stores import StoppedError, Writes
@@ -37,8 +38,8 @@ REMOVE_WRITES = [
 async def test_a_forgotten_debate_is_taken_out_wherever_the_process_stops(
     kept: KeptPatterns, forgotten: RecordDebateRequest, write: int, lost: bool
 ) -> None:
-    await kept.patterns.apply("acme", FIRST)
-    await kept.patterns.apply("acme", SECOND)
+    await kept.patterns.apply("acme", FIRST, write_together)
+    await kept.patterns.apply("acme", SECOND, write_together)
     writes = Writes(write, lost)
     with suppress(StoppedError):
         await kept.stopping(writes).remove("acme", forgotten)
@@ -55,7 +56,7 @@ async def test_a_forgotten_debate_is_taken_out_wherever_the_process_stops(
 
 async def test_nothing_is_left_when_every_debate_is_forgotten(kept: KeptPatterns) -> None:
     for each in (FIRST, SECOND):
-        await kept.patterns.apply("acme", each)
+        await kept.patterns.apply("acme", each, write_together)
     for each in (FIRST, SECOND):
         await kept.patterns.remove("acme", each)
     assert await kept.stored() == []
@@ -65,7 +66,7 @@ async def test_a_debate_that_is_forgotten_while_it_is_counted_again_leaves_nothi
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = record("deb-1", issue("Rollback."), issue("Cost."))
-    await kept.patterns.apply("acme", first)
+    await kept.patterns.apply("acme", first, write_together)
     find = kept.documents.find
 
     async def find_once_it_is_forgotten(*args: Any, **kwargs: Any) -> Sequence[Document]:
@@ -74,7 +75,7 @@ async def test_a_debate_that_is_forgotten_while_it_is_counted_again_leaves_nothi
         return await find(*args, **kwargs)
 
     monkeypatch.setattr(kept.documents, "find", find_once_it_is_forgotten)
-    await kept.patterns.apply("acme", first)
+    await kept.patterns.apply("acme", first, write_together)
     assert not await kept.stored()
 
 
@@ -93,7 +94,7 @@ async def test_a_debate_that_is_forgotten_while_it_starts_patterns_leaves_nothin
         await insert(collection, *args)
 
     monkeypatch.setattr(kept.documents, "insert", insert_once_it_is_forgotten)
-    await kept.patterns.apply("acme", first)
+    await kept.patterns.apply("acme", first, write_together)
     assert not await kept.stored()
 
 
@@ -101,13 +102,13 @@ async def test_a_debate_that_is_counted_again_while_it_is_forgotten_leaves_nothi
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = record("deb-1", issue("Rollback."), issue("Cost."))
-    await kept.patterns.apply("acme", first)
+    await kept.patterns.apply("acme", first, write_together)
     delete = kept.documents.delete
 
     async def delete_once_it_is_counted(collection: Collection, *args: Any) -> bool:
         if collection is CONTRIBUTIONS:
             monkeypatch.undo()
-            await kept.patterns.apply("acme", first)
+            await kept.patterns.apply("acme", first, write_together)
         return await delete(collection, *args)
 
     monkeypatch.setattr(kept.documents, "delete", delete_once_it_is_counted)
@@ -119,7 +120,7 @@ async def test_a_debate_that_a_killed_process_counted_after_it_was_forgotten_is_
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2, 3):
-        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number))
+        await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost."), at=number), write_together)
     killed, update = kept.stopping(Writes(3)), kept.documents.update
     monkeypatch.setattr(patterns_module, "MAX_WAITING", 1)
 
@@ -130,7 +131,7 @@ async def test_a_debate_that_a_killed_process_counted_after_it_was_forgotten_is_
 
     monkeypatch.setattr(kept.documents, "update", update_once_it_is_forgotten)
     with pytest.raises(StoppedError):
-        await killed.apply("acme", record("deb-4", issue("Cost."), at=4))
+        await killed.apply("acme", record("deb-4", issue("Cost."), at=4), write_together)
     assert "deb-2" in str(await kept.documents.find(PATTERNS, {}))
     await kept.patterns.remove("acme", record("deb-2"))
     assert "deb-2" not in str(await kept.stored())
@@ -140,12 +141,12 @@ async def test_a_debate_that_a_killed_process_counted_after_it_was_forgotten_is_
 async def test_a_debate_that_joins_a_pattern_while_its_last_other_one_is_forgotten_still_counts(
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Rollback.")), write_together)
     delete = kept.documents.delete
 
     async def delete_after_another_joined(*args: Any) -> bool:
         monkeypatch.undo()
-        await kept.patterns.apply("acme", record("deb-2", issue("Rollback?")))
+        await kept.patterns.apply("acme", record("deb-2", issue("Rollback?")), write_together)
         return await delete(*args)
 
     monkeypatch.setattr(kept.documents, "delete", delete_after_another_joined)

@@ -10,6 +10,7 @@ import pytest
 from parley.memory import known_patterns
 from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import PATTERNS
+from parley.memory.writing import write_together
 from parley.storage.ports import Collection, Document, Fields, Index, Where
 from parley.storage.sqlite import readers
 from parley.storage.sqlite.database import SqliteDatabase
@@ -24,8 +25,11 @@ async def test_issues_of_one_meaning_are_a_pattern_with_its_severity_critics_and
         record(
             "deb-1", issue("No rollback.", severity=8), issue("No way to rollback.", REJECTED, critic="bo")
         ),
+        write_together,
     )
-    await kept.patterns.apply("acme", record("deb-2", issue("Rollback is missing.", severity=5), at=2000))
+    await kept.patterns.apply(
+        "acme", record("deb-2", issue("Rollback is missing.", severity=5), at=2000), write_together
+    )
     (found,) = await kept.listed()
     assert (found.debates, found.raised, found.taken_up, found.severity) == (2, 3, 2, 6.5)
     assert list(found.examples) == ["Rollback is missing.", "No rollback."]
@@ -36,10 +40,10 @@ async def test_issues_of_one_meaning_are_a_pattern_with_its_severity_critics_and
 async def test_the_same_words_in_another_domain_or_of_another_model_are_another_pattern(
     kept: KeptPatterns,
 ) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("No rollback."), domain="law"))
-    await kept.patterns.apply("acme", record("deb-2", issue("No rollback."), domain="code"))
+    await kept.patterns.apply("acme", record("deb-1", issue("No rollback."), domain="law"), write_together)
+    await kept.patterns.apply("acme", record("deb-2", issue("No rollback."), domain="code"), write_together)
     kept.meanings.model = "other"
-    await kept.patterns.apply("acme", record("deb-3", issue("No rollback."), domain="code"))
+    await kept.patterns.apply("acme", record("deb-3", issue("No rollback."), domain="code"), write_together)
     assert sorted(each.domain for each in await kept.listed()) == ["code", "code", "law"]
     assert [each.domain for each in await kept.listed(domain="law")] == ["law"]
 
@@ -48,7 +52,7 @@ async def test_patterns_are_listed_by_how_often_they_were_raised_or_by_likeness_
     kept: KeptPatterns,
 ) -> None:
     issues = [issue("No rollback."), issue("No cost.", REJECTED), issue("No cost given.", REJECTED)]
-    await kept.patterns.apply("acme", record("deb-1", *issues))
+    await kept.patterns.apply("acme", record("deb-1", *issues), write_together)
     assert [each.examples[0] for each in await kept.listed()] == ["No cost.", "No rollback."]
     found = await kept.listed(text="How to rollback?")
     assert [(each.examples[0], each.similarity_percent) for each in found] == [
@@ -59,12 +63,12 @@ async def test_patterns_are_listed_by_how_often_they_were_raised_or_by_likeness_
 
 async def test_only_what_was_taken_up_every_second_time_is_successful(kept: KeptPatterns) -> None:
     issues = [issue("Cost.", TAKEN), issue("Cost?", REJECTED), issue("Secret.", REJECTED)]
-    await kept.patterns.apply("acme", record("deb-1", *issues))
+    await kept.patterns.apply("acme", record("deb-1", *issues), write_together)
     assert [each.examples[0] for each in await kept.listed(only_successful=True)] == ["Cost."]
 
 
 async def test_only_what_has_the_likeness_asked_for_is_related_to_a_text(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Secret.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Secret.")), write_together)
     found, more = await kept.patterns.page(
         "acme", text="cost?", domain="", only_successful=False, after=None, size=1, floor=19
     )
@@ -72,7 +76,9 @@ async def test_only_what_has_the_likeness_asked_for_is_related_to_a_text(kept: K
 
 
 async def test_pages_together_have_every_pattern_once(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    await kept.patterns.apply(
+        "acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")), write_together
+    )
     seen, after = [], None
     for _ in range(3):
         found, after = await kept.patterns.page(
@@ -96,12 +102,14 @@ async def test_only_what_another_process_changed_is_read_again(
         read.extend(each.key for each in found if not fields)
         return found
 
-    await patterns.apply("acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")))
+    await patterns.apply(
+        "acme", record("deb-1", issue("Cost."), issue("Rollback."), issue("Secret.")), write_together
+    )
     monkeypatch.setattr(kept.documents, "find", note_whole)
-    await patterns.apply("acme", record("deb-2", issue("Secret?")))
+    await patterns.apply("acme", record("deb-2", issue("Secret?")), write_together)
     assert len(await list_all(patterns)) == 3
     assert read == [], "this process has written it"
-    await other.apply("acme", record("deb-3", issue("Cost?"), at=2000))
+    await other.apply("acme", record("deb-3", issue("Cost?"), at=2000), write_together)
     read.clear()
     assert ("Cost?", 2) in await list_all(patterns)
     assert read == ["acme/deb-3"]
@@ -117,7 +125,7 @@ async def test_patterns_of_too_many_tenants_are_read_again(
     monkeypatch.setattr(known_patterns, "_MAX_BYTES", 3 * known_patterns._BYTES_OF_PART)
     patterns = kept.patterns
     for tenant in ("acme", "bolt"):
-        await patterns.apply(tenant, record("deb-1", issue("Cost."), issue("Rollback.")))
+        await patterns.apply(tenant, record("deb-1", issue("Cost."), issue("Rollback.")), write_together)
     for tenant in ("acme", "bolt", "acme"):
         assert sorted(await list_all(patterns, tenant)) == [("Cost.", 1), ("Rollback.", 1)]
     assert len(patterns._known._tenants) == 1
@@ -132,7 +140,7 @@ async def test_patterns_that_count_many_debates_leave_other_tenants_less_room(
     patterns = kept.patterns
     for number, others in ((1, ["acme"]), (11, [])):
         for debate in range(number):
-            await patterns.apply("acme", record(f"deb-{debate}", issue("Cost.")))
+            await patterns.apply("acme", record(f"deb-{debate}", issue("Cost.")), write_together)
         assert await list_all(patterns) == [("Cost.", number)]
         assert await list_all(patterns, "bolt") == []
         assert list(patterns._known._tenants) == [*others, "bolt"]
@@ -144,7 +152,7 @@ async def test_in_a_folder_of_before_too_no_pattern_is_read_to_know_that_none_ha
     monkeypatch.setattr(readers, "MOST", 1)
     await kept.documents.prepare(Collection("patterns", (Index(("tenant",)),)))
     patterns = kept.patterns
-    await patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
     listed = partial(patterns.page, "acme", text="", domain="", only_successful=False, after=None, size=9)
     before = await listed()
     database: SqliteDatabase = kept.documents._database  # type: ignore[attr-defined]
@@ -158,9 +166,9 @@ async def test_in_a_folder_of_before_too_no_pattern_is_read_to_know_that_none_ha
 
 
 async def test_another_tenant_sees_none_and_counts_by_itself(kept: KeptPatterns) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
     assert await kept.listed("bolt") == []
-    await kept.patterns.apply("bolt", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("bolt", record("deb-1", issue("Cost.")), write_together)
     await kept.patterns.remove("bolt", record("deb-1"))
     assert await kept.counts() == [("Cost.", 1, 1, 1)]
 
@@ -172,7 +180,7 @@ async def test_a_list_lacks_no_debate_that_is_counted_while_it_is_read(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(patterns_module, "MAX_WAITING", 9)
         for number in (1, 2):
-            await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")))
+            await kept.patterns.apply("acme", record(f"deb-{number}", issue("Cost.")), write_together)
     patterns = kept.patterns
     assert await list_all(patterns) == [("Cost.", 2)]
     find = kept.documents.find
@@ -180,7 +188,7 @@ async def test_a_list_lacks_no_debate_that_is_counted_while_it_is_read(
     async def find_before_all_are_counted(*args: Any, **kwargs: Any) -> Sequence[Document]:
         monkeypatch.undo()
         found = await find(*args, **kwargs)
-        await kept.patterns.apply("acme", record("deb-3", issue("Cost.")))
+        await kept.patterns.apply("acme", record("deb-3", issue("Cost.")), write_together)
         return found
 
     monkeypatch.setattr(kept.documents, "find", find_before_all_are_counted)
@@ -191,8 +199,8 @@ async def test_a_list_lacks_no_debate_that_is_counted_while_it_is_read(
 async def test_a_pattern_that_cannot_be_read_hides_no_other_and_is_joined_by_none(
     kept: KeptPatterns, damage: Fields
 ) -> None:
-    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")))
+    await kept.patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
     (pattern,) = await kept.documents.find(PATTERNS, {})
     await kept.documents.update(PATTERNS, pattern.key, damage)
-    await kept.patterns.apply("acme", record("deb-2", issue("Cost?")))
+    await kept.patterns.apply("acme", record("deb-2", issue("Cost?")), write_together)
     assert await kept.counts() == [("Cost?", 1, 1, 1)]

@@ -8,6 +8,7 @@ from parley.memory.changes import CHANGES, SETTLEMENTS
 from parley.memory.positions import Positions
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import POSITIONS
+from parley.memory.writing import write_together
 from parley.runtime.clock import SystemClock
 from parley.runtime.errors import unavailable
 from parley.storage.ports import Document, Documents
@@ -111,7 +112,7 @@ class KeptPositions:
 
     async def record(self, *records: RecordDebateRequest) -> None:
         for each in records:
-            await self.positions.apply("acme", each)
+            await self.positions.apply("acme", each, write_together)
 
     async def listed(
         self, tenant: str = "acme", *, agent: str = "", only_flips: bool = False

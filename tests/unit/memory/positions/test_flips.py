@@ -12,6 +12,7 @@ from parley.memory import latest_stands
 from parley.memory import positions as positions_module
 from parley.memory.embedding import hold_embeddings
 from parley.memory.stands import HEAD_FIELDS, POSITIONS
+from parley.memory.writing import write_together
 from parley.runtime.errors import ParleyError
 from parley.storage.ports import Collection, Document, Fields
 from parley.v1.effect_pb2 import (
@@ -128,7 +129,7 @@ async def test_a_process_that_is_alone_looks_for_no_stands_that_it_knows(
     monkeypatch.setattr(kept.documents, "find", note)
     agreeing = record("deb-3", stand("Yes."), stand("Yes.", "bo"))
     with hold_embeddings([FENCE], await kept.meanings.embed(FENCE)):
-        await kept.positions.apply("acme", agreeing)
+        await kept.positions.apply("acme", agreeing, write_together)
     assert (looks == 0) == kept.alone
     assert (await kept.outcomes())["deb-3", "deb-2"] == NO_FLIP
 
@@ -174,7 +175,7 @@ async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_on
     positions = kept.positions
     for debate, question in (("deb-3", CHOIR), ("deb-4", "Which colour?")):
         about = record(debate, *(stand("No.", each) for each in agents), question=question)
-        await positions.apply("acme", about)
+        await positions.apply("acme", about, write_together)
         assert read == ([] if kept.alone else [HEAD_FIELDS] * 4), "two agents' questions of two debates"
     assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
 
@@ -193,7 +194,7 @@ async def test_stands_that_a_process_wrote_or_read_are_not_read_again_to_be_comp
     monkeypatch.setattr(kept.documents, "find", note)
     positions = kept.positions
     for number in (2, 3, 4):
-        await positions.apply("acme", record(f"deb-{number}", stand("Yes.")))
+        await positions.apply("acme", record(f"deb-{number}", stand("Yes.")), write_together)
     assert read == ([] if kept.alone else ["deb-1"])
     assert len(await kept.outcomes()) == 6
 
@@ -202,9 +203,9 @@ async def test_a_debate_that_is_recorded_anew_with_another_stand_is_compared_by_
     kept: KeptPositions,
 ) -> None:
     positions = kept.positions
-    await positions.apply("acme", record("deb-1", stand("No.")))
-    await positions.apply("acme", record("deb-1", stand("Yes.")))
-    await positions.apply("acme", record("deb-2", stand("No.")))
+    await positions.apply("acme", record("deb-1", stand("No.")), write_together)
+    await positions.apply("acme", record("deb-1", stand("Yes.")), write_together)
+    await positions.apply("acme", record("deb-2", stand("No.")), write_together)
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
@@ -212,9 +213,9 @@ async def test_a_debate_that_is_recorded_anew_with_another_question_is_compared_
     kept: KeptPositions,
 ) -> None:
     positions = kept.positions
-    await positions.apply("acme", record("deb-1", stand("Yes."), question=CHOIR))
-    await positions.apply("acme", record("deb-1", stand("Yes.")))
-    await positions.apply("acme", record("deb-2", stand("No.")))
+    await positions.apply("acme", record("deb-1", stand("Yes."), question=CHOIR), write_together)
+    await positions.apply("acme", record("deb-1", stand("Yes.")), write_together)
+    await positions.apply("acme", record("deb-2", stand("No.")), write_together)
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
@@ -242,11 +243,11 @@ async def test_a_question_that_another_model_embedded_since_is_read_again(
     kept: KeptPositions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     positions = kept.positions
-    await positions.apply("acme", record("deb-1", stand("Yes.")))
+    await positions.apply("acme", record("deb-1", stand("Yes.")), write_together)
     monkeypatch.setattr(kept.meanings, "model", "other")
     monkeypatch.setattr(kept.meanings, "_words", ["gate", "choir", "fence"])
     await kept.record(record("deb-1", stand("Yes.")))
-    await positions.apply("acme", record("deb-2", stand("No.")))
+    await positions.apply("acme", record("deb-2", stand("No.")), write_together)
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 

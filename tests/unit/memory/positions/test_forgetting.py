@@ -9,6 +9,7 @@ import pytest
 from parley.memory import changes as changes_module
 from parley.memory.changes import CHANGES
 from parley.memory.retention import DAY, Retention, end_effect
+from parley.memory.writing import write_together
 from parley.storage.ports import Collection
 from tests.support.stopping_stores import StoppedError, Writes
 from tests.unit.memory.positions.kept_positions import FLIP, NO_FLIP, KeptPositions, Sides, record, stand
@@ -17,10 +18,10 @@ from tests.unit.memory.positions.kept_positions import FLIP, NO_FLIP, KeptPositi
 async def test_a_process_keeps_no_stand_of_a_debate_that_it_forgets(kept: KeptPositions) -> None:
     positions, other = kept.positions, kept.positions
     first = record("deb-1", stand("No."))
-    await positions.apply("acme", first)
+    await positions.apply("acme", first, write_together)
     await positions.remove("acme", first)
-    await other.apply("acme", record("deb-1", stand("Yes.")))
-    await positions.apply("acme", record("deb-2", stand("No.")))
+    await other.apply("acme", record("deb-1", stand("Yes.")), write_together)
+    await positions.apply("acme", record("deb-2", stand("No.")), write_together)
     assert await kept.outcomes() == {("deb-2", "deb-1"): FLIP}
 
 
@@ -103,7 +104,11 @@ async def test_wherever_the_process_stops_the_same_record_again_finishes_it(kept
         for limit in count():
             await kept.record(*(records if action == "remove" else records[:2]))
             try:
-                await getattr(kept.stopping(Writes(limit, lost)), action)("acme", records[2])
+                stopping = kept.stopping(Writes(limit, lost))
+                if action == "remove":
+                    await stopping.remove("acme", records[2])
+                else:
+                    await stopping.apply("acme", records[2], write_together)
                 break
             except StoppedError:
                 stops += 1

@@ -100,7 +100,6 @@ class Discussion:
         self.muted_by_person: dict[str, int] = {}
         self.muted_by_moderator: dict[str, int] = {}
         self.off_topic_counts: dict[str, int] = {}
-        self._warned: set[str] = set()
 
     @property
     def muted_from(self) -> Mapping[str, int]:

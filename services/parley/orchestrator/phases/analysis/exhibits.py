@@ -69,7 +69,7 @@ class Exhibits(Struct, frozen=True):
         return Ground(source=self.sources[name]) if name in self.sources else Ground(question=True)
 
 
-def collect_exhibits(debate: Debate, room: int, cited: Sequence[int] = ()) -> Exhibits:
+def collect_exhibits(debate: Debate, room: int, cited: Sequence[int]) -> Exhibits:
     """Return what is shown in so many tokens: the newest contributions to the rounds, the longest shortened in their middle.
 
     `cited` are numbers of sources, those first that have a name in any case.
