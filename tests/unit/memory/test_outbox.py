@@ -1,167 +1,33 @@
 """Each effect of a record is there exactly once, wherever the process that records or forgets it stops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 from parley.memory import index as index_module
 from parley.memory import outbox as outbox_module
-from parley.memory.approvals import APPROVALS
 from parley.memory.debate import (
     DEBATES,
-    FILL_PROGRESS,
-    FORGETTING,
-    RECORDING,
-    storage_key,
     to_fields,
 )
-from parley.memory.embedding import Embedding, EmbeddingClient
-from parley.memory.index import DebateIndex
-from parley.memory.memories import Memories
+from parley.memory.embedding import Embedding
 from parley.memory.outbox import Outbox
 from parley.memory.stored_vectors import to_vector
-from parley.memory.tiers import TIERS, Tiers
 from parley.memory.tombstones import TOMBSTONES
-from parley.memory.traces import TRACES, Traces
-from parley.memory.writing import Write, write_together
 from parley.runtime.backoff import Backoff
-from parley.runtime.clock import Clock, SystemClock
+from parley.runtime.clock import SystemClock
 from parley.runtime.tasks import background_task
-from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import (
     Collection,
     Document,
-    Documents,
     DuplicateError,
     StoreUnavailableError,
-    VectorCollection,
-    Vectors,
 )
-from parley.v1.memory_pb2 import RecordDebateRequest
 from tests.support.commits import count_commits
-from tests.support.stopping_stores import StoppedError, StoppingDocuments, StoppingVectors, Writes
+from tests.support.stopping_stores import StoppedError, Writes
+from tests.unit.memory.outboxes import KEY, RECORD_WRITES, Ledger, Process, open_process
 from tests.unit.memory.test_index import record
-
-COLLECTION = VectorCollection("debates-one", 2, ("tenant", "domain"))
-KEY = storage_key("acme", "deb-1")
-
-
-class OneMeaning(EmbeddingClient):
-    """Embeds every text alike."""
-
-    def __init__(self) -> None:
-        """Need no channel."""
-
-    async def embed(self, *texts: str) -> list[Embedding]:
-        return [Embedding(to_vector([1.0, 0.0]), "one") for _ in texts]
-
-
-@dataclass
-class Ledger:
-    """An effect that keeps what it is given by tenant and debate; `refused` debates are not taken now."""
-
-    kept: dict[tuple[str, str], RecordDebateRequest] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
-    waits: asyncio.Event | None = None
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def apply(self, tenant: str, record: RecordDebateRequest, write: Write = write_together) -> None:
-        await write(self._keep(tenant, record))
-
-    async def _keep(self, tenant: str, record: RecordDebateRequest) -> None:
-        self.asked.set()
-        if self.waits:
-            await self.waits.wait()
-        if record.debate.debate_id in self.refused:
-            raise StoreUnavailableError("not now")
-        self.kept[tenant, record.debate.debate_id] = record
-
-    async def remove(self, tenant: str, record: RecordDebateRequest) -> None:
-        self.asked.set()
-        if self.waits:
-            await self.waits.wait()
-        self.kept.pop((tenant, record.debate.debate_id), None)
-
-
-@dataclass(frozen=True)
-class Process:
-    """One process's memories on stores that outlive it."""
-
-    documents: Documents
-    vectors: Vectors
-    ledger: Ledger
-    clock: Clock = field(default_factory=SystemClock)
-
-    @cached_property
-    def index(self) -> DebateIndex:
-        return DebateIndex(self.documents, self.vectors, OneMeaning())
-
-    @property
-    def tiers(self) -> Tiers:
-        return Tiers(self.documents, self.clock)
-
-    @cached_property
-    def outbox(self) -> Outbox:
-        return Outbox(
-            self.documents,
-            [Traces(self.documents, self.clock), self.tiers, self.index, self.ledger],
-            self.clock,
-        )
-
-    @property
-    def memories(self) -> Memories:
-        traces = Traces(self.documents, self.clock)
-        return Memories(self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, self.clock)
-
-    def stopping(self, writes: Writes) -> "Process":
-        return Process(
-            StoppingDocuments(self.documents, writes),
-            StoppingVectors(self.vectors, writes),
-            self.ledger,
-            self.clock,
-        )
-
-    async def record_to_the_end(self, record: RecordDebateRequest) -> None:
-        """Record a debate, and end."""
-        await self.memories.record("acme", record)
-        await self.outbox.close()
-
-    async def recalled(self, tenant: str = "acme") -> list[str]:
-        found = self.memories.recall(tenant, "later", domain="", excluded=(), limit=100, floor=0.1)
-        return [each.debate_id async for each in found]
-
-    async def unfinished(self) -> int:
-        marked = [
-            await self.documents.find(DEBATES, {"unfinished": mark}) for mark in (RECORDING, FORGETTING)
-        ]
-        return sum(map(len, marked))
-
-    async def is_whole(self, expected: Sequence[str], tenant: str = "acme") -> None:
-        """End what this process has applied, and check that exactly these debates are there, with each effect once."""
-        await self.outbox.close()
-        found = await self.documents.find(DEBATES, {})
-        assert [each.key for each in found] == [storage_key(tenant, each) for each in expected]
-        assert await self.unfinished() == 0
-        assert len(await self.documents.find(TRACES, {})) == len(expected)
-        assert len(await self.documents.find(TIERS, {})) == len(expected)
-        await self.vectors.prepare(COLLECTION)
-        assert await self.vectors.count(COLLECTION) == len(expected)
-        assert sorted(self.ledger.kept) == [(tenant, each) for each in expected]
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Process]:
-    async with (
-        open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
-        open_vectors(f"edge:{folder / 'vectors'}") as vectors,
-    ):
-        await store.documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES, APPROVALS)
-        yield Process(store.documents, vectors, Ledger())
 
 
 async def finish_in_background(process: Process) -> None:
@@ -183,7 +49,6 @@ def waits_for_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.0)
 
 
-RECORD_WRITES = ["insert", "insert trace", "insert tier", "upsert", "update"]
 FORGET_WRITES = [
     "insert tombstone",
     "delete approval",
@@ -198,7 +63,7 @@ FORGET_WRITES = [
 async def test_a_debate_that_is_recorded_is_not_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         get, read = process.documents.get, list[Collection]()
 
         async def note(collection: Collection, key: str) -> Document | None:
@@ -217,7 +82,7 @@ async def test_a_debate_that_is_recorded_is_not_read_back(
 async def test_a_record_is_whole_wherever_its_process_stops(
     tmp_path: Path, write: int, lost: bool, again: bool
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         writes = Writes(write, lost)
         with pytest.raises(StoppedError):
             await process.stopping(writes).record_to_the_end(record("deb-1"))
@@ -236,7 +101,7 @@ async def test_a_record_is_whole_wherever_its_process_stops(
 
 @pytest.mark.parametrize("write", range(len(RECORD_WRITES)), ids=RECORD_WRITES)
 async def test_the_same_call_again_makes_a_record_whole_without_the_job(tmp_path: Path, write: int) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         with pytest.raises(StoppedError):
             await process.stopping(Writes(write)).record_to_the_end(record("deb-1"))
         await process.memories.record("acme", record("deb-1"))
@@ -246,7 +111,7 @@ async def test_the_same_call_again_makes_a_record_whole_without_the_job(tmp_path
 async def test_who_records_debates_does_not_wait_for_the_end_of_their_marks_which_is_one_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         for debate in ("deb-1", "deb-2", "deb-3"):
             await process.memories.record("acme", record(debate))
         assert await process.unfinished() == 3
@@ -259,7 +124,7 @@ async def test_who_records_debates_does_not_wait_for_the_end_of_their_marks_whic
 
 
 async def test_the_same_call_again_before_the_mark_ends_applies_no_effect_again(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
         process.ledger.asked.clear()
         assert await process.memories.record("acme", record("deb-1"))
@@ -269,7 +134,7 @@ async def test_the_same_call_again_before_the_mark_ends_applies_no_effect_again(
 async def test_a_process_that_ends_while_the_store_is_away_leaves_its_marks_to_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
 
         async def fail(*_: object) -> None:
@@ -289,7 +154,7 @@ async def test_a_process_that_ends_while_the_store_is_away_leaves_its_marks_to_t
 async def test_a_debate_is_forgotten_wherever_its_process_stops(
     tmp_path: Path, write: int, lost: bool, again: bool
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
         writes = Writes(write, lost)
         with pytest.raises(StoppedError):
@@ -305,7 +170,7 @@ async def test_a_debate_is_forgotten_wherever_its_process_stops(
 
 
 async def test_who_forgets_a_debate_keeps_nothing_of_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         memories = process.memories
         await memories.record("acme", record("deb-1"))
         await memories.forget("acme", "deb-1")
@@ -318,7 +183,7 @@ async def test_who_forgets_a_debate_keeps_nothing_of_it(tmp_path: Path) -> None:
 
 
 async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         process.ledger.refused.add("deb-1")
         for debate in ("deb-1", "deb-2"):
             with pytest.raises(StoppedError):
@@ -336,7 +201,7 @@ async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path
 async def test_two_replicas_that_finish_the_same_records_at_once_apply_each_effect_once(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         debates = [f"deb-{number}" for number in range(8)]
         for debate in debates:
             with pytest.raises(StoppedError):
@@ -351,7 +216,7 @@ async def test_two_replicas_that_finish_the_same_records_at_once_apply_each_effe
 async def test_a_replica_that_loses_the_race_for_the_document_finishes_the_record_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         insert = process.documents.insert
 
         async def insert_after_another(*args: object) -> None:
@@ -367,7 +232,7 @@ async def test_a_replica_that_loses_the_race_for_the_document_finishes_the_recor
 async def test_a_debate_that_is_forgotten_while_another_replica_applies_its_effects_leaves_none(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         slow = Process(process.documents, process.vectors, Ledger(process.ledger.kept, waits=asyncio.Event()))
         recording = asyncio.create_task(slow.memories.record("acme", record("deb-1")))
         await slow.ledger.asked.wait()
@@ -382,7 +247,7 @@ async def test_a_debate_that_is_forgotten_while_another_replica_applies_its_effe
 async def test_a_debate_that_is_forgotten_while_its_effects_are_applied_leaves_none_if_one_of_them_is_not_done(
     tmp_path: Path, cancelled: bool
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         with pytest.raises(StoppedError):
             await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
         (document,) = await process.documents.find(DEBATES, {})
@@ -407,7 +272,7 @@ async def test_a_debate_that_is_forgotten_while_its_effects_are_applied_leaves_n
 async def test_who_is_stopped_while_the_store_is_away_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         with pytest.raises(StoppedError):
             await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
         slow = Ledger(waits=asyncio.Event())
@@ -428,7 +293,7 @@ async def test_who_is_stopped_while_the_store_is_away_stops(
 async def test_of_a_debate_that_is_forgotten_since_it_was_found_outstanding_no_effect_is_applied(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         with pytest.raises(StoppedError):
             await process.stopping(Writes(1)).memories.record("acme", record("deb-1"))
         (document,) = await process.documents.find(DEBATES, {})
@@ -442,7 +307,7 @@ async def test_of_a_debate_that_is_forgotten_since_it_was_found_outstanding_no_e
 async def test_a_debate_that_is_recorded_while_another_replica_forgets_it_stays_forgotten(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
         slow = Process(process.documents, process.vectors, Ledger(process.ledger.kept, waits=asyncio.Event()))
         forgetting = asyncio.create_task(slow.memories.forget("acme", "deb-1"))
@@ -457,7 +322,7 @@ async def test_a_debate_that_is_recorded_while_another_replica_forgets_it_stays_
 async def test_a_debate_that_is_forgotten_before_it_is_recorded_stays_forgotten_in_its_tenant_alone(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         assert not await process.memories.forget("acme", "deb-1")
         writes = Writes()
         assert not await process.stopping(writes).memories.record("acme", record("deb-1"))
@@ -470,7 +335,7 @@ async def test_a_debate_that_is_forgotten_before_it_is_recorded_stays_forgotten_
 async def test_a_debate_that_is_forgotten_while_its_record_is_on_the_way_stays_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: bool
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         insert = process.documents.insert
 
         async def insert_once_it_is_forgotten(*args: object) -> None:
@@ -489,7 +354,7 @@ async def test_a_debate_that_is_forgotten_while_its_record_is_on_the_way_stays_f
 
 
 async def test_the_same_debate_id_of_another_tenant_is_another_record(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         for tenant, question in (("acme", "Ours?"), ("bolt", "Theirs?")):
             with pytest.raises(StoppedError):
                 await process.stopping(Writes(1)).memories.record(tenant, record("deb-1", question))
@@ -501,7 +366,7 @@ async def test_the_same_debate_id_of_another_tenant_is_another_record(tmp_path: 
 
 
 async def test_a_record_that_cannot_be_read_is_forgotten_all_the_same(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
         await process.documents.update(DEBATES, KEY, {"record": {"debate": 7}, "unfinished": None})
         assert await process.memories.forget("acme", "deb-1")
@@ -509,7 +374,7 @@ async def test_a_record_that_cannot_be_read_is_forgotten_all_the_same(tmp_path: 
 
 
 async def test_a_record_without_a_mark_is_left_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         fields = to_fields("acme", record("deb-1"), Embedding(to_vector([1.0, 0.0]), "one"))
         await process.documents.insert(DEBATES, KEY, fields)
         writes = Writes()

@@ -40,8 +40,8 @@ from parley.storage.opening import open_store, open_vectors
 from parley.storage.ports import Document, Documents, Vectors
 from tests.support.manual_clock import ManualClock
 from tests.support.stopping_stores import StoppingDocuments, Writes
+from tests.unit.memory.outboxes import OneMeaning
 from tests.unit.memory.test_index import record
-from tests.unit.memory.test_outbox import OneMeaning
 
 HOUR = 3600.0
 DAY = 24 * HOUR

@@ -12,8 +12,8 @@ from parley.runtime.tasks import background_task
 from parley.storage.ports import Point
 from tests.support.manual_clock import ManualClock
 from tests.support.stopping_stores import StoppedError, Writes
+from tests.unit.memory.outboxes import COLLECTION, KEY, RECORD_WRITES, Ledger, Process, open_process
 from tests.unit.memory.test_index import record
-from tests.unit.memory.test_outbox import COLLECTION, KEY, RECORD_WRITES, Ledger, Process, opened
 
 
 async def look_once(process: Process, clock: ManualClock) -> None:
@@ -30,7 +30,7 @@ def clock() -> ManualClock:
 async def test_what_a_killed_replica_wrote_of_a_debate_that_another_one_forgot_is_removed_later(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         slow = Ledger(process.ledger.kept, waits=asyncio.Event())
         killed = Process(process.documents, process.vectors, slow).stopping(Writes(len(RECORD_WRITES) - 1))
         recording = asyncio.create_task(killed.memories.record("acme", record("deb-1")))
@@ -57,7 +57,7 @@ async def test_what_a_killed_replica_wrote_of_a_debate_that_another_one_forgot_i
 async def test_a_vector_that_a_killed_replica_wrote_late_is_removed_by_a_process_that_has_searched_nothing_yet(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         forgetting = Process(process.documents, process.vectors, process.ledger, clock)
         await forgetting.memories.forget("acme", "deb-1")
         late = Point(point_id(KEY), [1.0, 0.0], {"key": KEY, "tenant": "acme", "domain": ""})
@@ -71,7 +71,7 @@ async def test_a_vector_that_a_killed_replica_wrote_late_is_removed_by_a_process
 async def test_a_debate_that_is_forgotten_again_while_its_tombstone_is_looked_at_is_looked_at_once_more(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         forgetting = Process(process.documents, process.vectors, Ledger(), clock)
         await forgetting.memories.forget("acme", "deb-1")
         clock.advance(601)
@@ -91,7 +91,7 @@ async def test_a_debate_that_is_forgotten_again_while_its_tombstone_is_looked_at
 async def test_a_debate_whose_forgetting_was_killed_before_its_mark_is_forgotten_later(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    async with opened(tmp_path) as process:
+    async with open_process(tmp_path) as process:
         await process.memories.record("acme", record("deb-1"))
         await process.memories.rate("acme", "deb-1", 1, 1)
         killed = Process(process.documents, process.vectors, process.ledger, clock).stopping(Writes(1))
