@@ -15,9 +15,9 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from tests.bench.figures import aim, main, middle, table
 from tests.bench.models import Models, model_server
-from tests.integration.gateway.harness import request, routes_file, running
+from tests.integration.gateway.harness import request, routes_file, run_gateway
 from tests.integration.gateway.processes import GatewayProcess, gateway_process
-from tests.integration.gateway.scenarios import DEAD, KEYS, SHORT, killed, mixed
+from tests.integration.gateway.scenarios import DEAD, KEYS, SHORT, kill_one, run_mixed_calls
 from tests.support.model_server import FaultKind, Latency, ModelServer, Rule
 
 _IN_FLIGHT = (1, 16, 64)
@@ -171,7 +171,9 @@ async def _dead_primary() -> None:
 async def _reached(folder: Path, rule: Rule, at_once: int) -> tuple[int, float]:
     """How many of 200 calls reach a dead primary, and by how much those after it opened are slower than without it."""
     async with ModelServer(rules=[rule]) as first, ModelServer(answer="fine") as second:
-        async with running(routes_file(folder, first, second), environment=KEYS, timeouts=SHORT) as gateway:
+        async with run_gateway(
+            routes_file(folder, first, second), environment=KEYS, timeouts=SHORT
+        ) as gateway:
 
             async def ask(number: int) -> object:
                 return await gateway.ask(request(f"q{number}"))
@@ -180,7 +182,7 @@ async def _reached(folder: Path, rule: Rule, at_once: int) -> tuple[int, float]:
             took: list[float] = []
             await _many(ask, 200, at_once, took)
             reached = len(first.ledger.calls) + first.ledger.in_flight
-        async with running(routes_file(folder, second), environment=KEYS, timeouts=SHORT) as gateway:
+        async with run_gateway(routes_file(folder, second), environment=KEYS, timeouts=SHORT) as gateway:
             await _many(ask, 32, at_once, [])
             without: list[float] = []
             await _many(ask, 200, at_once, without)
@@ -193,7 +195,7 @@ async def _mixed(calls: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for part in range(4):
             began = time.monotonic()
-            outcomes, late = await mixed(Path(folder), calls=calls // 4, at_once=32, seed=part)
+            outcomes, late = await run_mixed_calls(Path(folder), calls=calls // 4, at_once=32, seed=part)
             took = time.monotonic() - began
             shown = ", ".join(f"{name} {count}" for name, count in outcomes.most_common())
             rows.append([str(calls // 4), shown, str(late), f"{took:.0f}", f"{_resident_mib():.0f}"])
@@ -203,7 +205,7 @@ async def _mixed(calls: int) -> None:
 
 async def _killed() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        cost = await killed(f"sqlite:///{folder}")
+        cost = await kill_one(f"sqlite:///{folder}")
     rows = [
         ["calls by call_id over two gateways, one killed", str(cost.calls)],
         ["without an answer", str(cost.unanswered)],

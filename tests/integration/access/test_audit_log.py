@@ -73,7 +73,7 @@ class Audited:
 
 
 @asynccontextmanager
-async def audited(folder: Path) -> AsyncIterator[Audited]:
+async def run_audited(folder: Path) -> AsyncIterator[Audited]:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(f"sqlite:///{folder}", "orchestrator"))
         gateway = await stack.enter_async_context(ScriptedGateway().served())
@@ -93,7 +93,7 @@ async def audited(folder: Path) -> AsyncIterator[Audited]:
         yield Audited(store, admin, reader, other, served.server.address, tokens[0])
 
 
-def told(entries: Sequence[AuditEntry]) -> list[tuple[str, str]]:
+def list_told(entries: Sequence[AuditEntry]) -> list[tuple[str, str]]:
     """What each entry says was done, and how far it came."""
     return [
         (each.method, AuditOutcome.Name(each.outcome).removeprefix("AUDIT_OUTCOME_").lower())
@@ -103,7 +103,7 @@ def told(entries: Sequence[AuditEntry]) -> list[tuple[str, str]]:
 
 async def test_who_did_what_is_in_the_log_when_the_server_has_stopped(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
-        async with audited(tmp_path) as here:
+        async with run_audited(tmp_path) as here:
             debate = await here.admin.create_debate(DebateSpec(question=QUESTION), request_id="first")
             async for _ in here.admin.watch(debate):
                 pass
@@ -119,7 +119,7 @@ async def test_who_did_what_is_in_the_log_when_the_server_has_stopped(tmp_path: 
             async for _ in here.admin.list():
                 pass
         entries = await Audited(store, here.admin, here.reader, here.other).entries()
-    assert told(entries) == [
+    assert list_told(entries) == [
         ("CreateDebate", "started"),
         ("CreateDebate", "done"),
         ("WatchDebate", "done"),
@@ -153,19 +153,19 @@ async def test_who_did_what_is_in_the_log_when_the_server_has_stopped(tmp_path: 
 async def test_refused_calls_are_entries_of_those_who_are_known_and_a_caller_fills_no_log(
     tmp_path: Path,
 ) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         for _ in range(40):
             with pytest.raises(ParleyError, match="role"):
                 await here.reader.create_debate(DebateSpec(question=QUESTION))
         with pytest.raises(ParleyError, match="not found"):
             await here.other.get("deb-20260101-000000-aaaaaaaa")
 
-        async def listed(client: ParleyClient, count: int) -> list[AuditEntry]:
+        async def list_with_reason(client: ParleyClient, count: int) -> list[AuditEntry]:
             found = [each async for each in client.list_audit_entries() if each.reason]
             return found if len(found) >= count else []
 
-        found = await until(partial(listed, here.admin, 30), "refused calls are in the log")
-        (other,) = await until(partial(listed, here.other, 1), "what was not found is in the log")
+        found = await until(partial(list_with_reason, here.admin, 30), "refused calls are in the log")
+        (other,) = await until(partial(list_with_reason, here.other, 1), "what was not found is in the log")
     assert len(found) == 30
     assert {(each.outcome, each.reason) for each in found} == {(AUDIT_OUTCOME_REFUSED, "ROLE_MISSING")}
     assert (other.outcome, other.reason) == (AUDIT_OUTCOME_REFUSED, "DEBATE_NOT_FOUND")
@@ -173,7 +173,7 @@ async def test_refused_calls_are_entries_of_those_who_are_known_and_a_caller_fil
 
 
 async def test_an_administrator_reads_the_log_of_its_tenant_and_nobody_else_does(tmp_path: Path) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         await here.admin.create_debate(DebateSpec(question=QUESTION))
         with pytest.raises(ParleyError, match="role"):
             await anext(here.reader.list_audit_entries())
@@ -188,12 +188,12 @@ async def test_an_administrator_reads_the_log_of_its_tenant_and_nobody_else_does
 async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether_the_chain_is_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         monkeypatch.setenv("PARLEY_TOKEN", here.token)
         debate = await here.admin.create_debate(DebateSpec(question=QUESTION))
 
         async def is_told() -> bool:
-            return told(await here.entries()) == [("CreateDebate", "started"), ("CreateDebate", "done")]
+            return list_told(await here.entries()) == [("CreateDebate", "started"), ("CreateDebate", "done")]
 
         await until(is_told, "how it ended is in the log")
         await list_audit_entries(here.address, AuditOptions(50, acts=("create-debate",)), as_json=False)
@@ -223,7 +223,7 @@ async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether
 
 
 async def test_a_log_of_which_all_was_removed_is_whole_from_there_on(tmp_path: Path) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         await here.admin.create_debate(DebateSpec(question=QUESTION))
         logs, later = AuditLogs(here.store.log, here.store.documents), SystemClock().now() + timedelta(days=1)
         head = await logs.get_head("acme")
@@ -240,7 +240,7 @@ async def test_a_log_of_which_all_was_removed_is_whole_from_there_on(tmp_path: P
 
 
 async def test_a_changed_entry_is_found_and_its_place_is_said(tmp_path: Path) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         for number in range(3):
             await here.admin.create_debate(DebateSpec(question=QUESTION), request_id=str(number))
         assert (await here.admin.verify_audit_log()).problem == ""
@@ -259,7 +259,7 @@ async def test_a_changed_entry_is_found_and_its_place_is_said(tmp_path: Path) ->
 async def test_a_watch_is_one_entry_for_each_stream_and_a_read_that_repeats_is_one_a_minute(
     tmp_path: Path,
 ) -> None:
-    async with audited(tmp_path) as here:
+    async with run_audited(tmp_path) as here:
         debate = await here.admin.create_debate(DebateSpec(question=QUESTION))
         for _ in range(2):
             async for _ in here.admin.watch(debate):
@@ -268,15 +268,15 @@ async def test_a_watch_is_one_entry_for_each_stream_and_a_read_that_repeats_is_o
             await here.reader.get_summary(debate)
             await here.admin.get_summary(debate)
         store = here.store
-        await until_told(here, ("GetDebate", "done"), 2)
+        await wait_until_told(here, ("GetDebate", "done"), 2)
         entries = await Audited(store, here.admin, here.reader, here.other).entries()
     assert sum(each.act == AUDIT_ACT_WATCH_DEBATE for each in entries) == 2
     assert sum(each.method == "GetDebate" for each in entries) == 2
 
 
-async def until_told(here: Audited, what: tuple[str, str], count: int) -> None:
+async def wait_until_told(here: Audited, what: tuple[str, str], count: int) -> None:
     async def is_told() -> bool:
-        return told(await here.entries()).count(what) >= count
+        return list_told(await here.entries()).count(what) >= count
 
     await until(is_told, f"{what} is in the log {count} times")
 
@@ -337,7 +337,7 @@ def _register(reached: list[str], server: grpc.aio.Server) -> None:
 def _handler(method: MethodDescriptor, reached: list[str]) -> Any:
     answer = message_factory.GetMessageClass(method.output_type)()
 
-    async def one(_request: object, _context: object) -> Any:
+    async def answer_one(_request: object, _context: object) -> Any:
         reached.append(method.name)
         return answer
 
@@ -348,7 +348,7 @@ def _handler(method: MethodDescriptor, reached: list[str]) -> Any:
 
     kind = "unary_stream" if method.server_streaming else "unary_unary"
     return getattr(grpc, f"{kind}_rpc_method_handler")(
-        stream if method.server_streaming else one,
+        stream if method.server_streaming else answer_one,
         request_deserializer=message_factory.GetMessageClass(method.input_type).FromString,
         response_serializer=lambda message: message.SerializeToString(),
     )
@@ -386,7 +386,7 @@ async def test_nothing_is_changed_that_cannot_be_recorded(served: Served, method
     assert error.reason == "STORE_UNAVAILABLE"
     assert served.reached == []
     served.log.broken = False
-    assert told(await served.entries()) == [(method.name, "started"), (method.name, "failed")]
+    assert list_told(await served.entries()) == [(method.name, "started"), (method.name, "failed")]
 
 
 async def test_what_only_reads_waits_for_no_audit_log(served: Served) -> None:
@@ -395,4 +395,4 @@ async def test_what_only_reads_waits_for_no_audit_log(served: Served) -> None:
     await served.call(method)
     assert served.reached == ["GetDebate"]
     served.log.broken = False
-    assert told(await served.entries()) == [("GetDebate", "done")]
+    assert list_told(await served.entries()) == [("GetDebate", "done")]

@@ -144,7 +144,7 @@ def _register(name: str, note_caller: Callable[[], None], server: grpc.aio.Serve
 def _handler(method: MethodDescriptor, note_caller: Callable[[], None]) -> Any:
     answer = message_factory.GetMessageClass(method.output_type)()
 
-    async def one(_request: object, _context: object) -> Any:
+    async def answer_one(_request: object, _context: object) -> Any:
         note_caller()
         return answer
 
@@ -154,7 +154,7 @@ def _handler(method: MethodDescriptor, note_caller: Callable[[], None]) -> Any:
 
     kind = f"{'stream' if method.client_streaming else 'unary'}_{'stream' if method.server_streaming else 'unary'}"
     return getattr(grpc, f"{kind}_rpc_method_handler")(
-        stream if method.server_streaming else one,
+        stream if method.server_streaming else answer_one,
         request_deserializer=message_factory.GetMessageClass(method.input_type).FromString,
         response_serializer=lambda message: message.SerializeToString(),
     )

@@ -40,14 +40,14 @@ async def address() -> AsyncIterator[str]:
         yield system.orchestrator_address
 
 
-async def listed(address: str, **access: str) -> list[str]:
+async def list_debates(address: str, **access: str) -> list[str]:
     async with ParleyClient(address, patience=0, **access) as parley:
         return [each.id async for each in parley.list()]
 
 
 async def refusal(address: str, **access: str) -> str:
     with pytest.raises(ParleyError) as caught:
-        await listed(address, **access)
+        await list_debates(address, **access)
     return caught.value.reason
 
 
@@ -66,7 +66,7 @@ async def test_a_system_that_begins_to_stop_still_knows_its_user(monkeypatch: py
     answers: list[list[str]] = []
 
     async def stop_serving(_: Health) -> None:
-        answers.append(await listed(system.orchestrator_address))
+        answers.append(await list_debates(system.orchestrator_address))
 
     async with local_system(LocalOptions(purpose="records")) as system:
         monkeypatch.setattr(Health, "stop_serving", stop_serving)
@@ -118,10 +118,10 @@ async def test_a_system_that_stops_is_not_found_any_more_and_its_folder_is_waite
 async def test_this_users_client_gets_in_by_itself_also_with_a_token_for_elsewhere_around(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await listed(address) == []
+    assert await list_debates(address) == []
     monkeypatch.setenv("PARLEY_TOKEN", "for-another-server")
     monkeypatch.setenv("PARLEY_CA", str(Path(__file__).parent / "of-another-server.pem"))
-    assert await listed(address) == []
+    assert await list_debates(address) == []
 
 
 async def test_a_caller_that_cannot_read_the_token_does_not_get_in(

@@ -20,7 +20,7 @@ from parley.v1 import debate_pb2, gateway_pb2, memory_pb2, orchestrator_pb2
 from parley.v1.access_pb2 import ACCESS_ROLE_ADMIN
 from parley.v1.event_pb2 import Event
 from parley.v1.panel_pb2 import PanelSettings
-from tests.integration.gateway.harness import Gateway, one_server, request
+from tests.integration.gateway.harness import Gateway, request, run_with_server
 from tests.support.access import SECRET, Headers, key_for, service_headers
 from tests.support.model_server import ModelServer
 from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
@@ -50,7 +50,7 @@ class Known(ServiceTokens):
 
 
 @asynccontextmanager
-async def secured(
+async def run_secured(
     gateway: ScriptedGateway, folder: Path, secret: str = SECRET, known: Known | None = None
 ) -> AsyncIterator[tuple[Orchestrator, Headers]]:
     """An orchestrator and all that it calls, of which nobody is let in unasked; and what a caller of acme's shows."""
@@ -62,7 +62,7 @@ async def secured(
         yield orchestrator, await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})
 
 
-async def created(orchestrator: Orchestrator, headers: Headers) -> str:
+async def create_debate(orchestrator: Orchestrator, headers: Headers) -> str:
     asked = orchestrator_pb2.CreateDebateRequest(request_id="r1", spec=SPEC)
     return (await orchestrator.stub.CreateDebate(asked, metadata=headers, timeout=WITHIN)).debate_id
 
@@ -76,8 +76,8 @@ async def events(orchestrator: Orchestrator, debate: str, headers: Headers) -> l
 async def test_a_tenants_whole_debate_is_held_for_that_tenant_by_every_service(
     gateway: ScriptedGateway, tmp_path: Path
 ) -> None:
-    async with secured(gateway, tmp_path) as (orchestrator, headers):
-        debate = await created(orchestrator, headers)
+    async with run_secured(gateway, tmp_path) as (orchestrator, headers):
+        debate = await create_debate(orchestrator, headers)
         log = await events(orchestrator, debate, headers)
     assert log[-1].HasField("closed")
     assert gateway.matches, "the ratings were told"
@@ -87,8 +87,8 @@ async def test_a_tenants_whole_debate_is_held_for_that_tenant_by_every_service(
 
 async def test_the_log_tells_who_asked_and_who_intervened(gateway: ScriptedGateway, tmp_path: Path) -> None:
     hold = gateway.hold("*")
-    async with secured(gateway, tmp_path) as (orchestrator, headers):
-        debate = await created(orchestrator, headers)
+    async with run_secured(gateway, tmp_path) as (orchestrator, headers):
+        debate = await create_debate(orchestrator, headers)
         act = debate_pb2.Intervention(guide=debate_pb2.Guide(text="Mind the cost."))
         request = orchestrator_pb2.InterveneRequest(request_id="i1", debate_id=debate, intervention=act)
         await orchestrator.stub.Intervene(request, metadata=headers, timeout=WITHIN)
@@ -106,8 +106,11 @@ async def test_while_a_secret_is_replaced_a_debate_waits_and_no_step_fails(
 ) -> None:
     known = Known()
     hold = gateway.hold("*")
-    async with secured(gateway, tmp_path, known=known) as (orchestrator, headers), asyncio.timeout(WITHIN):
-        debate = await created(orchestrator, headers)
+    async with (
+        run_secured(gateway, tmp_path, known=known) as (orchestrator, headers),
+        asyncio.timeout(WITHIN),
+    ):
+        debate = await create_debate(orchestrator, headers)
         await gateway.wait_for("*")
         known.secret = "another" * 5
         hold.release()
@@ -144,8 +147,11 @@ async def test_while_a_secret_is_replaced_ratings_and_memory_are_told_later(
 ) -> None:
     known = Known()
     hold = gateway.hold("*synthesis*")
-    async with secured(gateway, tmp_path, known=known) as (orchestrator, headers), asyncio.timeout(WITHIN):
-        debate = await created(orchestrator, headers)
+    async with (
+        run_secured(gateway, tmp_path, known=known) as (orchestrator, headers),
+        asyncio.timeout(WITHIN),
+    ):
+        debate = await create_debate(orchestrator, headers)
         await gateway.wait_for("*synthesis*")
         known.secret = "another" * 5
         hold.release()
@@ -160,9 +166,9 @@ async def test_while_a_secret_is_replaced_ratings_and_memory_are_told_later(
 async def test_a_service_with_another_secret_is_not_known_and_no_debate_fails_for_it(
     gateway: ScriptedGateway, tmp_path: Path
 ) -> None:
-    async with secured(gateway, tmp_path, "another" * 5) as (orchestrator, headers):
+    async with run_secured(gateway, tmp_path, "another" * 5) as (orchestrator, headers):
         with pytest.raises(grpc.aio.AioRpcError, match="PARLEY_SERVICE_SECRET") as caught:
-            await created(orchestrator, headers)
+            await create_debate(orchestrator, headers)
         assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
     assert gateway.calls == []
 
@@ -177,24 +183,24 @@ def called() -> gateway_pb2.GenerateRequest:
 async def test_a_call_id_is_its_tenants_own(
     model_server: ModelServer, called: gateway_pb2.GenerateRequest
 ) -> None:
-    async with one_server(model_server, service_secret=SECRET) as served:
-        text = await answered(served, called, service_headers("acme"))
+    async with run_with_server(model_server, service_secret=SECRET) as served:
+        text = await generate(served, called, service_headers("acme"))
         assert text
-        for act in (answered, cancelled, forgotten):
+        for act in (generate, cancel, forget):
             with pytest.raises(ParleyError) as caught:
                 await act(served, called, service_headers("other"))
             assert (caught.value.code, caught.value.reason) == (
                 grpc.StatusCode.PERMISSION_DENIED,
                 "WRONG_TENANT",
             )
-        assert await answered(served, called, service_headers("acme")) == text
+        assert await generate(served, called, service_headers("acme")) == text
         assert len(model_server.ledger.calls) == 1, "it was stored, and nobody else came at it"
         called.call_id.tenant = "other"
-        await answered(served, called, service_headers("other"))
+        await generate(served, called, service_headers("other"))
         assert len(model_server.ledger.calls) == 2, "the same name is another call of another tenant"
 
 
-async def answered(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+async def generate(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
     text = ""
     try:
         async for each in served.stub.Generate(asked, metadata=headers, timeout=WITHIN):
@@ -204,7 +210,7 @@ async def answered(served: Gateway, asked: gateway_pb2.GenerateRequest, headers:
     return text
 
 
-async def cancelled(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+async def cancel(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
     try:
         await served.stub.CancelCall(gateway_pb2.CancelCallRequest(call_id=asked.call_id), metadata=headers)
     except grpc.aio.AioRpcError as error:
@@ -212,7 +218,7 @@ async def cancelled(served: Gateway, asked: gateway_pb2.GenerateRequest, headers
     return ""
 
 
-async def forgotten(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
+async def forget(served: Gateway, asked: gateway_pb2.GenerateRequest, headers: Headers) -> str:
     own = gateway_pb2.CallId(tenant="other", debate_id="deb-1", step="s1", step_attempt=1)
     given = gateway_pb2.ForgetAnswersRequest(call_ids=[own, asked.call_id])
     try:

@@ -63,7 +63,7 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
         yield Tenants(orchestrator, acme, other, reader, created.debate_id)
 
 
-def naming(method: MethodDescriptor, debate_id: str) -> object:
+def make_request(method: MethodDescriptor, debate_id: str) -> object:
     """A right request of an RPC that names a debate."""
     request: Any = message_factory.GetMessageClass(method.input_type)()
     request.CopyFrom(RIGHT_REQUESTS[method.input_type.name][0])
@@ -73,7 +73,7 @@ def naming(method: MethodDescriptor, debate_id: str) -> object:
 
 @pytest.mark.parametrize("method", OURS, ids=lambda method: method.name)
 async def test_another_tenants_debate_is_not_there(tenants: Tenants, method: MethodDescriptor) -> None:
-    request = naming(method, tenants.debate_id)
+    request = make_request(method, tenants.debate_id)
     for headers in (tenants.other, (*tenants.other, ("parley-tenant", "acme"))):
         error = await catch_error(stub_call(tenants.orchestrator.connection, method, headers, request))
         assert error.reason == "DEBATE_NOT_FOUND"

@@ -42,13 +42,13 @@ def settings(tls: ServerTls, *rules: CertificateRule) -> ServerSettings:
     return ServerSettings(grace_seconds=0, tls=tls, guard=guard)
 
 
-async def told(running: RunningServer, tls: ClientTls | None) -> str:
+async def ask_caller(running: RunningServer, tls: ClientTls | None) -> str:
     async with channel(running.address, ChannelSettings(tls=tls)) as connected:
         answer: bytes = await method(connected, "Tell")(b"", timeout=10)
     return answer.decode()
 
 
-def shown_by(running: RunningServer, context: ssl.SSLContext) -> tuple[str, str]:
+def read_certificate(running: RunningServer, context: ssl.SSLContext) -> tuple[str, str]:
     """The common name of the certificate that a server shows, and the version of TLS."""
     with (
         socket.create_connection(("127.0.0.1", running.port)) as raw,
@@ -72,10 +72,10 @@ async def test_a_client_trusts_whom_its_authority_signed_and_nobody_else(
 ) -> None:
     stranger = Authority(tmp_path, "stranger")
     async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
-        assert await told(running, ClientTls(authority.file)) == "default "
+        assert await ask_caller(running, ClientTls(authority.file)) == "default "
         for other in (ClientTls(stranger.file), None):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await told(running, other)
+                await ask_caller(running, other)
             assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
 
 
@@ -99,20 +99,23 @@ async def test_a_server_that_is_called_by_its_address_must_have_the_name_that_is
 async def test_a_server_speaks_no_tls_older_than_1_2(authority: Authority) -> None:
     async with start_server([make_service(Tell=tell)], settings(ServerTls(*authority.sign("a")))) as running:
         for maximum, version in ((ssl.TLSVersion.TLSv1_3, "TLSv1.3"), (ssl.TLSVersion.TLSv1_2, "TLSv1.2")):
-            assert await asyncio.to_thread(shown_by, running, context_of(maximum)) == ("CN=a", version)
+            assert await asyncio.to_thread(read_certificate, running, context_of(maximum)) == (
+                "CN=a",
+                version,
+            )
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            await asyncio.to_thread(shown_by, running, context_of(ssl.TLSVersion.TLSv1_1))
+            await asyncio.to_thread(read_certificate, running, context_of(ssl.TLSVersion.TLSv1_1))
 
 
 async def test_a_server_shows_a_certificate_that_took_the_place_of_another(authority: Authority) -> None:
     files = authority.sign("first", file_name="server")
     newest = context_of(ssl.TLSVersion.TLSv1_3)
     async with start_server([make_service(Tell=tell)], settings(ServerTls(*files))) as running:
-        assert (await asyncio.to_thread(shown_by, running, newest))[0] == "CN=first"
+        assert (await asyncio.to_thread(read_certificate, running, newest))[0] == "CN=first"
         authority.sign("second", file_name="server")
-        assert (await asyncio.to_thread(shown_by, running, newest))[0] == "CN=second"
+        assert (await asyncio.to_thread(read_certificate, running, newest))[0] == "CN=second"
         await asyncio.to_thread(files[0].write_text, "-----BEGIN half of it")
-        assert (await asyncio.to_thread(shown_by, running, newest))[0] == "CN=second"
+        assert (await asyncio.to_thread(read_certificate, running, newest))[0] == "CN=second"
 
 
 async def test_a_client_shows_a_certificate_that_took_the_place_of_another(authority: Authority) -> None:
@@ -146,13 +149,13 @@ async def test_a_certificate_tells_the_tenant_and_without_one_nobody_is_spoken_t
     ours = ClientTls(authority.file, *authority.sign("ours", ["spiffe://acme/ci"]))
     others = ClientTls(authority.file, *authority.sign("others", ["spiffe://other/ci"]))
     async with start_server([make_service(Tell=tell)], settings(server, rule)) as running:
-        assert await told(running, ours) == "acme spiffe://acme/ci"
+        assert await ask_caller(running, ours) == "acme spiffe://acme/ci"
         for tls, code in (
             (others, grpc.StatusCode.UNAUTHENTICATED),
             (ClientTls(authority.file), grpc.StatusCode.UNAVAILABLE),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await told(running, tls)
+                await ask_caller(running, tls)
             assert caught.value.code() == code
 
 
@@ -175,10 +178,10 @@ async def test_a_rule_matches_names_of_its_own_kind_in_a_real_certificate(
     rule = CertificateRule(subject, "umbrella", frozenset({ACCESS_ROLE_READ}))
     async with start_server([make_service(Tell=tell)], settings(server, rule)) as running:
         if is_known:
-            assert (await told(running, ClientTls(authority.file, *files))).startswith("umbrella ")
+            assert (await ask_caller(running, ClientTls(authority.file, *files))).startswith("umbrella ")
             return
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await told(running, ClientTls(authority.file, *files))
+            await ask_caller(running, ClientTls(authority.file, *files))
         assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
 
 

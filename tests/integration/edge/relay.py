@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-__all__ = ["Relay", "relaying"]
-
 
 class Relay:
     """Passes bytes on to an address, until its connections are cut; new ones may come then."""
@@ -39,7 +37,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def relaying(target: str) -> AsyncIterator[Relay]:
+async def run_relay(target: str) -> AsyncIterator[Relay]:
     """Run a relay to an address."""
     relay = Relay(target)
     server = await asyncio.start_server(relay.pass_on, "127.0.0.1", 0)

@@ -27,7 +27,7 @@ _MASTER_KEY: Final = "sk-of-the-proxy-in-this-test-alone"
 _GUIDE: Final = "docs/guides/openai-clients.md"
 
 
-async def ran(
+async def run_client(
     command: Sequence[str | Path], folder: Path, seconds: float, variables: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
     """What a command comes to: its exit code, stdout and stderr."""
@@ -39,7 +39,7 @@ async def install(package: str, folder: Path) -> Path:
     given = os.environ.get("PARLEY_TEST_CLIENTS")
     if given:
         return Path(given)
-    code, _, err = await ran([sys.executable, "-m", "venv", folder], folder.parent, _RUN_SECONDS)
+    code, _, err = await run_client([sys.executable, "-m", "venv", folder], folder.parent, _RUN_SECONDS)
     assert code == 0, err
     pip: list[str | Path] = [
         folder / "bin" / "pip",
@@ -48,7 +48,7 @@ async def install(package: str, folder: Path) -> Path:
         "--disable-pip-version-check",
         package,
     ]
-    code, _, err = await ran(pip, folder, _INSTALL_SECONDS)
+    code, _, err = await run_client(pip, folder, _INSTALL_SECONDS)
     if code:
         pytest.skip(f"pip could not install {package}: {err.strip()[-500:]}")
     return folder / "bin"
@@ -68,7 +68,9 @@ async def test_the_llm_command_asks_a_debate_as_the_guide_says(edge: Edge, tmp_p
         "LLM_USER_PATH": str(tmp_path),
         "TOKEN": "none",
     }
-    code, out, err = await ran(["sh", "-euc", commands("llm ", edge)], tmp_path, _RUN_SECONDS, variables)
+    code, out, err = await run_client(
+        ["sh", "-euc", commands("llm ", edge)], tmp_path, _RUN_SECONDS, variables
+    )
     assert code == 0, err
     assert "The answer." in out
 
@@ -85,11 +87,13 @@ async def test_the_library_for_node_streams_a_debate_as_the_guide_says(edge: Edg
         "--no-package-lock",
         "openai@7.57.0",
     ]
-    code, _, err = await ran(npm, tmp_path, _INSTALL_SECONDS)
+    code, _, err = await run_client(npm, tmp_path, _INSTALL_SECONDS)
     if code:
         pytest.skip(f"npm could not install: {err.strip()[-500:]}")
     variables = {"TOKEN": "none"}
-    code, out, err = await ran(["sh", "-euc", commands("node ", edge)], tmp_path, _RUN_SECONDS, variables)
+    code, out, err = await run_client(
+        ["sh", "-euc", commands("node ", edge)], tmp_path, _RUN_SECONDS, variables
+    )
     assert (code, err) == (0, "")
     assert "### Round 1 of" in out
     assert "The answer." in out
@@ -136,7 +140,7 @@ async def litellm_proxy(found: Path, edge: Edge, folder: Path) -> AsyncIterator[
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await until_it_listens(f"http://127.0.0.1:{port}/health/liveliness", process)
+        await wait_until_it_listens(f"http://127.0.0.1:{port}/health/liveliness", process)
         yield f"http://127.0.0.1:{port}"
     finally:
         if process.returncode is None:
@@ -144,7 +148,7 @@ async def litellm_proxy(found: Path, edge: Edge, folder: Path) -> AsyncIterator[
         await process.wait()
 
 
-async def until_it_listens(url: str, process: asyncio.subprocess.Process) -> None:
+async def wait_until_it_listens(url: str, process: asyncio.subprocess.Process) -> None:
     """Wait until a server answers."""
     async with asyncio.timeout(_START_SECONDS), aiohttp.ClientSession() as session:
         while True:

@@ -8,7 +8,7 @@ from openai import AsyncOpenAI
 
 from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
-from tests.integration.edge.relay import Relay, relaying
+from tests.integration.edge.relay import Relay, run_relay
 from tests.support.orchestration import WITHIN, Orchestrator
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -17,7 +17,7 @@ _QUESTION: list[Any] = [{"role": "user", "content": "Is water wet?"}]
 
 @pytest.fixture
 async def relay(orchestrator: Orchestrator) -> AsyncIterator[Relay]:
-    async with relaying(orchestrator.server.address) as running:
+    async with run_relay(orchestrator.server.address) as running:
         yield running
 
 

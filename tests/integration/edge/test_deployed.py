@@ -48,7 +48,7 @@ def trust(authority: Authority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority.file))
 
 
-async def shown_by(address: str, context: ssl.SSLContext, name: str | None = "localhost") -> str:
+async def read_certificate(address: str, context: ssl.SSLContext, name: str | None = "localhost") -> str:
     """The common name of the certificate that an edge shows to a client that asks for a name, or for none."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=name or host)
@@ -64,12 +64,12 @@ async def test_a_certificate_that_took_the_place_of_another_is_shown_without_a_n
 ) -> None:
     files = authority.sign("first", file_name="edge")
     async with run(orchestrator, files) as address:
-        assert await shown_by(address, trust(authority)) == "CN=first"
+        assert await read_certificate(address, trust(authority)) == "CN=first"
         authority.sign("second", file_name="edge")
-        assert await shown_by(address, trust(authority)) == "CN=second"
-        assert await shown_by(address, trust(authority), name=None) == "CN=second"
+        assert await read_certificate(address, trust(authority)) == "CN=second"
+        assert await read_certificate(address, trust(authority), name=None) == "CN=second"
         files[0].write_text("-----BEGIN half of it")
-        assert await shown_by(address, trust(authority)) == "CN=second"
+        assert await read_certificate(address, trust(authority)) == "CN=second"
 
 
 async def test_a_connection_that_is_open_outlives_the_renewal(
@@ -91,9 +91,9 @@ async def test_with_an_authority_of_clients_nobody_without_its_certificate_is_sp
     async with run(orchestrator, authority.sign("edge"), tls_client_ca=authority.file) as address:
         bare, known = trust(authority), trust(authority)
         known.load_cert_chain(*authority.sign("known"))
-        assert await shown_by(address, known) == "CN=edge"
+        assert await read_certificate(address, known) == "CN=edge"
         with pytest.raises((OSError, AssertionError)):
-            await shown_by(address, bare)
+            await read_certificate(address, bare)
 
 
 async def test_an_edge_does_not_start_with_a_certificate_that_is_none(

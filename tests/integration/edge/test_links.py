@@ -63,10 +63,10 @@ class Stage:
     async def links(self, number: int) -> dict[str, str]:
         """The links in the webhook of this number, from 1, by what they do."""
 
-        async def there() -> bool:
+        async def has_come() -> bool:
             return len(self.webhooks.news) >= number
 
-        await until(there, f"webhook {number} has come")
+        await until(has_come, f"webhook {number} has come")
         given = self.webhooks.news[number - 1].get("oneTimeLinks", [])
         found = {each["action"].removeprefix("LINK_ACTION_").lower(): each["url"] for each in given}
         assert all(url.startswith(f"{PUBLIC}/links/link_") for url in found.values())
@@ -78,7 +78,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staging(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
+async def open_stage(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
     webhooks = WebhookServer()
     app = web.Application()
     app.router.add_post("/", webhooks.take)
@@ -107,7 +107,7 @@ async def staging(folder: Path, **settings: Any) -> AsyncIterator[Stage]:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staging(tmp_path) as made:
+    async with open_stage(tmp_path) as made:
         yield made
 
 
@@ -200,7 +200,7 @@ async def test_a_link_is_no_key_and_a_changed_one_is_no_link(stage: Stage) -> No
 
 
 async def test_an_expired_link_does_nothing(tmp_path: Path) -> None:
-    async with staging(tmp_path, link_hours=1e-9) as stage:
+    async with open_stage(tmp_path, link_hours=1e-9) as stage:
         debate = await stage.start()
         links = await stage.links(1)
         for method in ("GET", "POST"):
@@ -212,10 +212,10 @@ async def test_an_expired_link_does_nothing(tmp_path: Path) -> None:
 async def test_a_hook_has_links_only_if_it_was_created_for_them_and_the_operator_allows_them(
     tmp_path: Path,
 ) -> None:
-    async with staging(tmp_path / "a") as stage:
+    async with open_stage(tmp_path / "a") as stage:
         await stage.start(one_time_links=False)
         assert await stage.links(1) == {}
-    async with staging(tmp_path / "b", link_secrets="") as stage:
+    async with open_stage(tmp_path / "b", link_secrets="") as stage:
         with pytest.raises(ParleyError) as caught:
             await stage.start()
         assert [each.field for each in caught.value.violations] == ["one_time_links"]

@@ -135,19 +135,19 @@ async def test_a_fault_is_an_error_of_the_span_and_a_refusal_is_none(edge: Edge)
     await edge.post("GetDebate", {"debateId": "deb-20260101-000000-aaaaaaaa"})
     await edge.orchestrator.server.drain()
     await asyncio.wait_for(edge.post("ListDebates", {}), 20)
-    spans = await spans_when(lambda spans: len(outer(spans)) == 2)
-    refused, failed = outer(spans)
+    spans = await spans_when(lambda spans: len(find_outer(spans)) == 2)
+    refused, failed = find_outer(spans)
     assert refused.status.status_code is StatusCode.UNSET
     assert failed.status.status_code is StatusCode.ERROR
     assert (failed.attributes or {})["error.type"] == "503"
 
 
-def outer(spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
+def find_outer(spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
     return [each for each in spans if each.name.startswith("POST ")]
 
 
 def chain(spans: Sequence[ReadableSpan]) -> tuple[ReadableSpan, ReadableSpan, ReadableSpan]:
-    (first,) = outer(spans)
+    (first,) = find_outer(spans)
     (client,) = [each for each in spans if each.kind is SpanKind.CLIENT]
     (server,) = [each for each in spans if each.kind is SpanKind.SERVER and each is not first]
     return first, client, server

@@ -32,24 +32,6 @@ from parley.runtime.server import RunningServer, ServerSettings, start_server
 from parley.v1 import agent_pb2, gateway_pb2, gateway_pb2_grpc
 from tests.support.model_server import ModelServer
 
-__all__ = [
-    "CHAT",
-    "RESPONSES",
-    "SCHEMA",
-    "Gateway",
-    "Heard",
-    "failure_of",
-    "kinds_with",
-    "one_server",
-    "paths",
-    "request",
-    "routes_file",
-    "running",
-    "serve_as_local_model",
-    "settings_for",
-    "structured",
-]
-
 KEY = "sk-test-0123456789abcdef"
 RESPONSES, CHAT = "/v1/responses", "/v1/chat/completions"
 SCHEMA = json.dumps(
@@ -148,7 +130,9 @@ def request(
     return asked
 
 
-def structured(text: str = "Is water wet?", *, accepts_prose: bool = False) -> gateway_pb2.GenerateRequest:
+def make_structured_request(
+    text: str = "Is water wet?", *, accepts_prose: bool = False
+) -> gateway_pb2.GenerateRequest:
     schema = gateway_pb2.AnswerSchema(name="position", json_schema=SCHEMA, accepts_prose=accepts_prose)
     return request(text, schema=schema)
 
@@ -168,7 +152,7 @@ def serve_as_local_model(server: ModelServer, monkeypatch: pytest.MonkeyPatch, n
 
 
 @asynccontextmanager
-async def running(
+async def run_gateway(
     settings: GatewaySettings,
     *,
     clock: Clock | None = None,
@@ -225,12 +209,14 @@ def kinds_with(*, api: Api | None = None, first_api: Api = Api.RESPONSES) -> Map
 
 
 @asynccontextmanager
-async def one_server(
+async def run_with_server(
     server: ModelServer, *, clock: Clock | None = None, api: Api | None = None, **more: Any
 ) -> AsyncIterator[Gateway]:
     """A gateway whose only provider is this server, with one model by default, asked by one API or by both."""
     timeouts, kinds = more.pop("timeouts", QUICK), kinds_with(api=api)
-    async with running(settings_for(server, **more), clock=clock, timeouts=timeouts, kinds=kinds) as gateway:
+    async with run_gateway(
+        settings_for(server, **more), clock=clock, timeouts=timeouts, kinds=kinds
+    ) as gateway:
         yield gateway
 
 

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from parley.v1 import agent_pb2, gateway_pb2
-from tests.integration.gateway.harness import Gateway, one_server, request
+from tests.integration.gateway.harness import Gateway, request, run_with_server
 from tests.support.model_server import Match, ModelServer, Rule, ToolCall, ToolCalls
-
-__all__ = ["ALL", "BOTH", "FILES", "NAMES", "READ", "SCHEMA", "SECRET", "asking", "gateway_for", "looks_up"]
 
 ALL = (agent_pb2.TOOL_CONTEXT_SEARCH, agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_LIST_FILES)
 NAMES = ("context_search", "file_read", "list_files")
@@ -29,7 +27,7 @@ READ = ToolCalls([ToolCall("file_read", {"path": "docs/valve.md"})])
 BOTH = pytest.mark.parametrize("responses", [True, False])
 
 
-def asking(
+def make_request_with_tools(
     tools: Sequence["agent_pb2.Tool.ValueType"] = ALL,
     *,
     limit: int = 0,
@@ -59,5 +57,5 @@ def looks_up(*turns: ToolCalls, then: Any = "It opens at 7 bar.") -> list[Rule]:
 
 @asynccontextmanager
 async def gateway_for(rules: Sequence[Rule], **switches: Any) -> AsyncIterator[tuple[ModelServer, Gateway]]:
-    async with ModelServer(rules=rules, **switches) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules, **switches) as server, run_with_server(server) as gateway:
         yield server, gateway

@@ -14,11 +14,9 @@ import grpc
 from parley.gateway.routing.breaker import BreakerPolicy
 from parley.gateway.routing.call import Timeouts
 from parley.runtime.errors import from_rpc_error
-from tests.integration.gateway.harness import Gateway, request, routes_file, running
+from tests.integration.gateway.harness import Gateway, request, routes_file, run_gateway
 from tests.integration.gateway.processes import ask_until_answered, gateway_process
 from tests.support.model_server import Call, Fault, FaultKind, Latency, Match, ModelServer, Rule, error
-
-__all__ = ["DEAD", "KEYS", "SHORT", "Killed", "killed", "mixed"]
 
 KEYS: Final = {"KEY_1": "sk-first-key-of-this-test", "KEY_2": "sk-second-key-of-this-test"}
 DEAD: Final = (
@@ -32,7 +30,7 @@ DEAD: Final = (
 SHORT: Final = Timeouts(route_attempt_seconds=0.4, first_pause_seconds=0.02)
 
 
-async def mixed(
+async def run_mixed_calls(
     folder: Path,
     *,
     calls: int,
@@ -58,7 +56,7 @@ async def mixed(
     policy = BreakerPolicy(cooldown_seconds=0.2)
     loop = asyncio.get_running_loop()
 
-    async def one(gateway: Gateway, number: int) -> None:
+    async def ask_one(gateway: Gateway, number: int) -> None:
         nonlocal late
         given = dice.choice(seconds)
         asked = request(f"question {number}", timeout=given, step=f"s{number}" if number % 2 else None)
@@ -74,11 +72,11 @@ async def mixed(
     async with (
         ModelServer(rules=rules(), latency=Latency(0.005)) as first,
         ModelServer(rules=rules(), latency=Latency(0.005)) as second,
-        running(
+        run_gateway(
             routes_file(folder, first, second), environment=KEYS, timeouts=timeouts, policy=policy
         ) as gateway,
     ):
-        await asyncio.gather(*(one(gateway, number) for number in range(calls)))
+        await asyncio.gather(*(ask_one(gateway, number) for number in range(calls)))
     return outcomes, late
 
 
@@ -102,7 +100,7 @@ class Killed:
         return frozenset(question for question, times in self.paid.items() if times > 1)
 
 
-async def killed(store: str, calls: int = 200, at_once: int = 24, which: int = 0) -> Killed:
+async def kill_one(store: str, calls: int = 200, at_once: int = 24, which: int = 0) -> Killed:
     """Asks two gateways over one store for so many answers, and kills one, `which`, when a third is there."""
     keys = ("sk-key-of-gateway-a", "sk-key-of-gateway-b")
     asked: list[tuple[str, str, float]] = []

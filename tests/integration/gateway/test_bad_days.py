@@ -12,8 +12,8 @@ from parley.orchestrator.engine.budget import is_transient, next_wait
 from parley.orchestrator.model.spec import DEFAULT_LIMITS
 from parley.orchestrator.model.times import seconds_of
 from parley.runtime.errors import from_rpc_error
-from tests.integration.gateway.harness import one_server, request, routes_file, running
-from tests.integration.gateway.scenarios import DEAD, KEYS, mixed
+from tests.integration.gateway.harness import request, routes_file, run_gateway, run_with_server
+from tests.integration.gateway.scenarios import DEAD, KEYS, run_mixed_calls
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import Fault, Latency, ModelServer, Rule, error
 
@@ -28,7 +28,7 @@ DEFAULTS = Timeouts(route_attempt_seconds=2.0)
 """What a gateway goes by that was told nothing else, but what hangs is given up after two seconds, not after the default minute."""
 
 
-def reached(server: ModelServer) -> int:
+def count_reached(server: ModelServer) -> int:
     return len(server.ledger.calls) + server.ledger.in_flight
 
 
@@ -40,24 +40,24 @@ async def test_a_dead_primary_gets_three_calls_and_then_one_a_cooldown_and_no_re
     async with (
         ModelServer(rules=[Rule(fault=fault)]) as first,
         ModelServer(answer="fine") as second,
-        running(
+        run_gateway(
             routes_file(tmp_path, first, second), environment=KEYS, clock=clock, timeouts=DEFAULTS
         ) as gateway,
     ):
         for _ in range(8):
             assert (await gateway.ask(request(timeout=SECONDS))).answer.text == "fine"
-        assert reached(first) == 3
+        assert count_reached(first) == 3
         for cooldown in range(1, 3):
             clock.advance(60)
             for _ in range(4):
                 assert (await gateway.ask(request(timeout=SECONDS))).answer.text == "fine"
-            assert reached(first) == 3 + cooldown
+            assert count_reached(first) == 3 + cooldown
 
 
 async def test_callers_with_little_time_take_a_slow_route_from_nobody(tmp_path: Path) -> None:
     async with (
         ModelServer(answer="slow", rules=[Rule(latency=Latency(1.5))]) as first,
-        running(routes_file(tmp_path, first), environment=KEYS, timeouts=Timeouts()) as gateway,
+        run_gateway(routes_file(tmp_path, first), environment=KEYS, timeouts=Timeouts()) as gateway,
     ):
         for _ in range(4):
             with pytest.raises(grpc.aio.AioRpcError):
@@ -87,7 +87,7 @@ async def test_with_calls_in_flight_a_dead_primary_gets_two_more_than_those_and_
     async with (
         ModelServer(rules=[Rule(fault=fault, latency=Latency(0.3))]) as first,
         ModelServer(answer="fine") as second,
-        running(
+        run_gateway(
             routes_file(tmp_path, first, second), environment=KEYS, clock=clock, timeouts=DEFAULTS
         ) as gateway,
     ):
@@ -104,21 +104,21 @@ async def test_with_calls_in_flight_a_dead_primary_gets_two_more_than_those_and_
         assert await ask() == await ask() == "fine"  # two failures, which do not open it
         assert await ask_at_once() == {"fine"}
         assert first.ledger.max_in_flight <= at_once
-        assert reached(first) <= at_once + 2
-        before = reached(first)
+        assert count_reached(first) <= at_once + 2
+        before = count_reached(first)
         assert await gateway.breaker("p1/m") == "OPEN"
         for cooldown in range(1, 3):
             clock.advance(59.9)
             assert await ask_at_once() == {"fine"}
-            assert reached(first) == before + cooldown - 1
+            assert count_reached(first) == before + cooldown - 1
             clock.advance(0.1)
             assert await ask_at_once() == {"fine"}
-            assert reached(first) == before + cooldown
+            assert count_reached(first) == before + cooldown
 
 
 async def test_mixed_calls_under_seeded_faults_all_end_in_an_answer_or_a_typed_status(tmp_path: Path) -> None:
     # Few at once and much time: what is tested are the faults, on a machine that does much else.
-    outcomes, late = await mixed(
+    outcomes, late = await run_mixed_calls(
         tmp_path,
         calls=400,
         at_once=8,
@@ -135,7 +135,7 @@ async def test_mixed_calls_under_seeded_faults_all_end_in_an_answer_or_a_typed_s
 async def test_half_a_second_of_errors_fails_no_call_of_a_route_alone_and_opens_no_breaker() -> None:
     async with (
         ModelServer(rules=[Rule(fault=error(503))], answer="fine") as server,
-        one_server(server, timeouts=DEFAULTS, api=Api.CHAT) as gateway,
+        run_with_server(server, timeouts=DEFAULTS, api=Api.CHAT) as gateway,
     ):
 
         async def ask(number: int) -> str:
@@ -158,7 +158,7 @@ async def test_a_debate_outlasts_a_restart_of_the_one_server_it_has(away: float)
     assert limit >= 60
     async with (
         ModelServer(answer="fine") as server,
-        one_server(server, clock=clock, api=Api.CHAT) as gateway,
+        run_with_server(server, clock=clock, api=Api.CHAT) as gateway,
     ):
         await server.stop()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from parley.gateway.wire import instrumentation
-from tests.integration.gateway.harness import failure_of, one_server, request
+from tests.integration.gateway.harness import failure_of, request, run_with_server
 from tests.support.model_server import ModelServer
 from tests.support.model_server.faults import error
 from tests.support.model_server.rules import Rule
@@ -41,7 +41,7 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 async def test_a_request_is_measured_with_its_model_its_server_and_its_tokens(
     durations: Recorder, tokens: Recorder
 ) -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         heard = await gateway.ask(request("Is water wet?"))
     (seconds, attributes) = durations.points[-1]
     assert seconds > 0
@@ -61,13 +61,13 @@ async def test_a_request_is_measured_with_its_model_its_server_and_its_tokens(
 
 async def test_a_request_that_fails_is_measured_with_its_error(durations: Recorder) -> None:
     rules = [Rule(fault=error(401))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         await failure_of(gateway)
     assert durations.points[-1][1]["error.type"] == "401"
 
 
 async def test_a_span_says_where_it_was_asked_which_answer_it_was_and_why_it_ended() -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         forget_spans()
         await gateway.ask(request("Is water wet?"))
     span = [each for each in ended_spans() if each.name == "chat m-1"][-1]

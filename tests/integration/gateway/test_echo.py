@@ -9,7 +9,7 @@ import pytest
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.errors import ConfigurationError
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import failure_of, one_server, request, running
+from tests.integration.gateway.harness import failure_of, request, run_gateway, run_with_server
 from tests.support.model_server import ModelServer
 
 SHAPES = [
@@ -29,7 +29,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def alone(**fields: Any) -> GatewaySettings:
+def make_settings(**fields: Any) -> GatewaySettings:
     fields = {"echo": True, **fields}
     return GatewaySettings(
         local_servers="off", local_model="off", openai_api_key=None, openrouter_api_key=None, **fields
@@ -37,7 +37,7 @@ def alone(**fields: Any) -> GatewaySettings:
 
 
 async def test_every_answer_says_that_no_model_was_asked_and_its_route_is_a_demonstration() -> None:
-    async with running(alone()) as gateway:
+    async with run_gateway(make_settings()) as gateway:
         heard = await gateway.ask(request("Is water wet?"))
         route = (await gateway.routes())["echo/echo"]
     assert heard.answer.text.startswith("Echo (no model was asked): Is water wet?")
@@ -49,7 +49,7 @@ async def test_every_answer_says_that_no_model_was_asked_and_its_route_is_a_demo
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_an_answer_has_the_shape_that_is_asked_for(shape: dict[str, Any]) -> None:
     schema = gateway_pb2.AnswerSchema(name="shape", json_schema=json.dumps(shape))
-    async with running(alone()) as gateway:
+    async with run_gateway(make_settings()) as gateway:
         heard = await gateway.ask(
             request("Well?", schema=schema)
         )  # the gateway itself refuses any other shape
@@ -58,7 +58,7 @@ async def test_an_answer_has_the_shape_that_is_asked_for(shape: dict[str, Any]) 
 
 
 async def test_beside_a_real_provider_it_answers_only_where_it_is_named() -> None:
-    async with ModelServer() as server, one_server(server, echo=True) as gateway:
+    async with ModelServer() as server, run_with_server(server, echo=True) as gateway:
         usual = await gateway.ask(request("Is water wet?"))
         named = await gateway.ask(request("Is water wet?", routes=["echo/echo"]))
     assert usual.answer.route == "openai/m-1"
@@ -66,7 +66,7 @@ async def test_beside_a_real_provider_it_answers_only_where_it_is_named() -> Non
 
 
 async def test_it_is_not_there_unless_it_is_switched_on() -> None:
-    async with running(alone(echo=False)) as gateway:
+    async with run_gateway(make_settings(echo=False)) as gateway:
         failure = await failure_of(gateway, request(routes=["echo/echo"]))
         assert await gateway.routes() == {}
     assert "echo/echo" in str(failure)
@@ -76,5 +76,5 @@ async def test_a_provider_of_the_file_with_its_name_stops_the_start(tmp_path: Pa
     file = tmp_path / "agents.yaml"
     file.write_text('providers: [{name: echo, kind: openai-compatible, base_url: "http://localhost:1/v1"}]')
     with pytest.raises(ConfigurationError, match="PARLEY_ECHO: the agents file has a provider echo too"):
-        async with running(alone(agents_file=file)):
+        async with run_gateway(make_settings(agents_file=file)):
             pass

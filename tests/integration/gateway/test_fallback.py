@@ -18,11 +18,11 @@ from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import (
     Gateway,
     failure_of,
-    one_server,
     paths,
     request,
     routes_file,
-    running,
+    run_gateway,
+    run_with_server,
 )
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import (
@@ -68,10 +68,10 @@ NOT_HELPED = [
 
 
 @asynccontextmanager
-async def two(
+async def run_two(
     folder: Path, first: ModelServer, second: ModelServer, clock: ManualClock | None = None
 ) -> AsyncIterator[Gateway]:
-    async with running(
+    async with run_gateway(
         routes_file(folder, first, second),
         environment=KEYS,
         clock=clock,
@@ -80,7 +80,7 @@ async def two(
         yield gateway
 
 
-def reached(server: ModelServer) -> int:
+def count_reached(server: ModelServer) -> int:
     return len(server.ledger.calls)
 
 
@@ -91,7 +91,7 @@ async def test_what_another_route_may_help_goes_to_the_next_one_and_counts(
     async with (
         ModelServer(rules=[Rule(fault=fault)]) as first,
         ModelServer(answer="from the second") as second,
-        two(tmp_path, first, second) as gateway,
+        run_two(tmp_path, first, second) as gateway,
     ):
         heard = await gateway.ask()
         assert heard.answer.text == "from the second"
@@ -107,7 +107,7 @@ async def test_what_no_route_can_help_does_not_go_on(fault: Fault, reason: str, 
     async with (
         ModelServer(rules=[Rule(fault=fault)]) as first,
         ModelServer() as second,
-        two(tmp_path, first, second) as gateway,
+        run_two(tmp_path, first, second) as gateway,
     ):
         failure = await failure_of(gateway)
         assert (failure.code, failure.reason) == (grpc.StatusCode.FAILED_PRECONDITION, reason)
@@ -121,7 +121,7 @@ async def test_a_provider_that_is_not_there_is_named_with_its_address() -> None:
     server = ModelServer()
     await server.start()
     await server.stop()
-    async with one_server(server) as gateway:
+    async with run_with_server(server) as gateway:
         failure = await failure_of(gateway)
     assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNREACHABLE")
     assert re.search(r"openai/m-1: cannot connect to 127\.0\.0\.1:\d+: connection refused$", failure.message)
@@ -130,27 +130,27 @@ async def test_a_provider_that_is_not_there_is_named_with_its_address() -> None:
 
 async def test_a_web_page_in_place_of_an_api_is_nothing_to_wait_for() -> None:
     page = error(200, "Welcome", shape=ErrorShape.HTML)
-    async with ModelServer(rules=[Rule(fault=page)]) as server, one_server(server) as gateway:
+    async with ModelServer(rules=[Rule(fault=page)]) as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway)
     assert failure.reason == "PROVIDER_UNREACHABLE"
     assert failure.message == "openai/m-1: a web page answers, and no JSON"
 
 
-def completing(fault: Fault) -> list[Rule]:
+def make_rules(fault: Fault) -> list[Rule]:
     return [Rule(Match(path=f"/v1/{path}"), fault=fault) for path in ("responses", "chat/completions")]
 
 
 async def test_an_api_that_lists_models_and_completes_with_a_page_is_nothing_to_wait_for() -> None:
-    rules = completing(error(200, "Welcome", shape=ErrorShape.HTML))
-    async with ModelServer(rules=rules) as server, one_server(server, model="") as gateway:
+    rules = make_rules(error(200, "Welcome", shape=ErrorShape.HTML))
+    async with ModelServer(rules=rules) as server, run_with_server(server, model="") as gateway:
         failure = await failure_of(gateway)
         assert paths(server)[0] == "/v1/models"
     assert failure.reason == "PROVIDER_UNREACHABLE"
 
 
 async def test_one_that_lists_the_model_and_has_no_path_to_complete_may_be_starting_behind_a_proxy() -> None:
-    missing = completing(error(404, "no such path"))
-    async with ModelServer(rules=missing) as server, one_server(server, model="") as gateway:
+    missing = make_rules(error(404, "no such path"))
+    async with ModelServer(rules=missing) as server, run_with_server(server, model="") as gateway:
         failure = await failure_of(gateway)
         assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_UNAVAILABLE")
         assert failure.message.endswith(
@@ -162,8 +162,8 @@ async def test_one_that_lists_the_model_and_has_no_path_to_complete_may_be_start
 
 
 async def test_one_that_lists_other_models_and_has_no_path_to_complete_is_nothing_to_wait_for() -> None:
-    rules = completing(error(404, "no such path"))
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    rules = make_rules(error(404, "no such path"))
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest(names=["openai/m-1"]))
         assert paths(server) == ["/v1/models"]
         assert (await failure_of(gateway)).reason == "PROVIDER_UNREACHABLE"
@@ -172,7 +172,7 @@ async def test_one_that_lists_other_models_and_has_no_path_to_complete_is_nothin
 async def test_one_that_answered_before_is_away_and_may_come_back() -> None:
     server = ModelServer()
     await server.start()
-    async with one_server(server) as gateway:
+    async with run_with_server(server) as gateway:
         await gateway.ask()
         await server.stop()
         failure = await failure_of(gateway)
@@ -191,7 +191,10 @@ async def test_one_that_answered_before_is_away_and_may_come_back() -> None:
 async def test_behind_an_open_breaker_what_has_to_be_mended_keeps_its_name(
     status: int, said: str, reason: str
 ) -> None:
-    async with ModelServer(rules=[Rule(fault=error(status, said))]) as server, one_server(server) as gateway:
+    async with (
+        ModelServer(rules=[Rule(fault=error(status, said))]) as server,
+        run_with_server(server) as gateway,
+    ):
         for _ in range(3):
             await failure_of(gateway)
         assert await gateway.breaker("openai/m-1") == "OPEN"
@@ -203,7 +206,7 @@ async def test_behind_an_open_breaker_what_has_to_be_mended_keeps_its_name(
 async def test_a_refused_key_names_the_route_and_never_the_key() -> None:
     key = "sk-test-0123456789abcdef"
     rules = [Rule(fault=error(401, f"Incorrect API key provided: {key}. Find yours at example.org."))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway)
         assert (failure.code, failure.reason) == (grpc.StatusCode.PERMISSION_DENIED, "PROVIDER_AUTH")
         assert "openai/m-1: 401 Incorrect API key provided" in failure.message
@@ -225,7 +228,7 @@ async def test_a_call_did_not_fail_for_the_key_of_one_route_where_the_other(
     async with (
         ModelServer(rules=[Rule(fault=fault)]) as first,
         ModelServer(rules=[Rule(fault=error(401))]) as second,
-        two(tmp_path, first, second) as gateway,
+        run_two(tmp_path, first, second) as gateway,
     ):
         failure = await failure_of(gateway)
     assert failure.reason == reason
@@ -238,7 +241,7 @@ async def test_while_a_breaker_keeps_one_route_for_later_the_call_did_not_fail_f
     async with (
         ModelServer(rules=[Rule(fault=error(503, "overloaded"))]) as first,
         ModelServer(rules=[Rule(fault=error(401))]) as second,
-        two(tmp_path, first, second, ManualClock()) as gateway,
+        run_two(tmp_path, first, second, ManualClock()) as gateway,
     ):
         await failure_of(gateway, request(routes=["p1/m"]))
         assert await gateway.breaker("p1/m") == "OPEN"
@@ -255,17 +258,17 @@ async def test_three_failures_in_a_row_open_the_breaker_and_no_more_calls_reach_
     async with (
         ModelServer(rules=[Rule(fault=error(500))]) as first,
         ModelServer(answer="fine") as second,
-        two(tmp_path, first, second, clock) as gateway,
+        run_two(tmp_path, first, second, clock) as gateway,
     ):
         for _ in range(8):
             assert (await gateway.ask()).answer.text == "fine"
-        assert reached(first) == 3
+        assert count_reached(first) == 3
         assert await gateway.breaker("p1/m") == "OPEN"
 
         clock.advance(60)
         for _ in range(3):
             assert (await gateway.ask()).answer.route == "p2/m"
-        assert reached(first) == 4
+        assert count_reached(first) == 4
 
         first.rules = []
         clock.advance(60)
@@ -278,7 +281,7 @@ async def test_a_half_open_breaker_lets_one_trial_through_at_a_time(tmp_path: Pa
     async with (
         ModelServer(rules=[Rule(fault=error(500), times=3)]) as first,
         ModelServer() as second,
-        two(tmp_path, first, second, clock) as gateway,
+        run_two(tmp_path, first, second, clock) as gateway,
     ):
         for _ in range(3):
             await gateway.ask()
@@ -300,7 +303,7 @@ async def test_with_one_route_the_others_wait_for_the_trial_instead_of_failing()
     rules = [Rule(fault=error(500), times=3)]
     async with (
         ModelServer(rules=rules) as server,
-        one_server(server, clock=clock, api=Api.CHAT) as gateway,
+        run_with_server(server, clock=clock, api=Api.CHAT) as gateway,
     ):
         await failure_of(gateway)
         clock.advance(60)
@@ -316,7 +319,7 @@ async def test_an_open_route_without_another_says_when_to_come_back() -> None:
     rules = [Rule(fault=error(503, "overloaded"))]
     async with (
         ModelServer(rules=rules) as server,
-        one_server(server, clock=ManualClock(), api=Api.CHAT) as gateway,
+        run_with_server(server, clock=ManualClock(), api=Api.CHAT) as gateway,
     ):
         first = await failure_of(gateway)
         assert first.reason == "PROVIDER_UNAVAILABLE"
@@ -330,7 +333,7 @@ async def test_an_open_route_without_another_says_when_to_come_back() -> None:
 
 async def test_retry_after_is_honoured_within_the_deadline() -> None:
     rules = [Rule(fault=error(429, retry_after=0.4), times=1)]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         await gateway.ask()
         first, second = server.ledger.calls
         assert 0.39 <= second.started - first.ended < 30
@@ -338,7 +341,7 @@ async def test_retry_after_is_honoured_within_the_deadline() -> None:
 
 async def test_retry_after_beyond_the_deadline_is_not_waited_for() -> None:
     rules = [Rule(fault=error(429, retry_after=30))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway, request(timeout=20))
         assert (failure.code, failure.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMIT")
         assert failure.retry_after == pytest.approx(30)
@@ -349,7 +352,7 @@ async def test_usage_adds_up_over_attempts_that_failed(tmp_path: Path) -> None:
     async with (
         ModelServer(rules=[Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]) as first,
         ModelServer() as second,
-        two(tmp_path, first, second) as gateway,
+        run_two(tmp_path, first, second) as gateway,
     ):
         usage = (await gateway.ask()).answer.usage
         records = (*first.ledger.calls, *second.ledger.calls)
@@ -362,7 +365,7 @@ async def test_watchers_see_every_route_and_then_each_change(tmp_path: Path) -> 
     async with (
         ModelServer(rules=[Rule(fault=error(500))]) as first,
         ModelServer() as second,
-        two(tmp_path, first, second) as gateway,
+        run_two(tmp_path, first, second) as gateway,
     ):
         watch = gateway.stub.WatchRoutes(gateway_pb2.WatchRoutesRequest(), timeout=10)
         changes = aiter(watch)
@@ -383,16 +386,18 @@ async def test_an_error_that_nobody_foresaw_counts_against_its_route_and_the_nex
 ) -> None:
     complete = OpenAIEndpoint.complete
 
-    async def odd(self: OpenAIEndpoint, *given: Any, **more: Any) -> Any:
+    async def fail_oddly(self: OpenAIEndpoint, *given: Any, **more: Any) -> Any:
         if self.provider.name == "p1":
             raise UnicodeEncodeError("ascii", "sk-secret-of-this-test", 0, 1, "odd")
         return await complete(self, *given, **more)
 
-    monkeypatch.setattr(OpenAIEndpoint, "complete", odd)
+    monkeypatch.setattr(OpenAIEndpoint, "complete", fail_oddly)
     async with (
         ModelServer() as first,
         ModelServer(answer="fine") as second,
-        running(routes_file(tmp_path, first, second), environment={"KEY_1": "a", "KEY_2": "b"}) as gateway,
+        run_gateway(
+            routes_file(tmp_path, first, second), environment={"KEY_1": "a", "KEY_2": "b"}
+        ) as gateway,
     ):
         for _ in range(3):
             assert (await gateway.ask()).answer.text == "fine"

@@ -9,11 +9,11 @@ from parley.gateway.discovery import UsualServer
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.errors import ConfigurationError
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import failure_of, running
+from tests.integration.gateway.harness import failure_of, run_gateway
 from tests.support.model_server import ModelServer
 
 
-def nothing_configured(**more: Any) -> GatewaySettings:
+def make_settings(**more: Any) -> GatewaySettings:
     keys: dict[str, Any] = {"openai_api_key": None, "openai_base_url": None, "openrouter_api_key": None}
     return GatewaySettings(
         **{**keys, "local_model": "off", "local_servers": "auto", "grace_seconds": 1.0, **more}
@@ -27,7 +27,7 @@ def ollama(server: ModelServer) -> UsualServer:
 async def test_what_is_found_answers_and_is_named_with_its_models() -> None:
     async with (
         ModelServer(models=("llama3.2:3b", "qwen3:8b"), answer="It is.") as server,
-        running(nothing_configured(), usual_servers=[ollama(server)]) as gateway,
+        run_gateway(make_settings(), usual_servers=[ollama(server)]) as gateway,
     ):
         listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
         answer = (await gateway.ask()).answer
@@ -43,7 +43,7 @@ async def test_what_is_found_answers_and_is_named_with_its_models() -> None:
 async def test_the_next_server_answers_where_the_first_one_is_gone() -> None:
     async with ModelServer(models=("a",)) as first, ModelServer(models=("b",), answer="Here.") as second:
         usual = [ollama(first), UsualServer("vllm", "vLLM", second.port)]
-        async with running(nothing_configured(), usual_servers=usual) as gateway:
+        async with run_gateway(make_settings(), usual_servers=usual) as gateway:
             await first.stop()
             assert (await gateway.ask()).answer.route == "vllm/b"
 
@@ -52,7 +52,7 @@ async def test_the_next_server_answers_where_the_first_one_is_gone() -> None:
 async def test_a_model_of_theirs_can_be_chosen(model: str) -> None:
     async with (
         ModelServer(models=("llama3.2:3b", "qwen3:8b")) as server,
-        running(nothing_configured(model=model), usual_servers=[ollama(server)]) as gateway,
+        run_gateway(make_settings(model=model), usual_servers=[ollama(server)]) as gateway,
     ):
         assert (await gateway.ask()).answer.route == "ollama/qwen3:8b"
 
@@ -62,7 +62,7 @@ async def test_a_model_that_none_of_them_lists_stops_the_start_and_says_what_the
         with pytest.raises(
             ConfigurationError, match=r"PARLEY_MODEL: .* gpt-5-mini; they list: ollama/llama3\.2:3b"
         ):
-            async with running(nothing_configured(model="gpt-5-mini"), usual_servers=[ollama(server)]):
+            async with run_gateway(make_settings(model="gpt-5-mini"), usual_servers=[ollama(server)]):
                 pass
 
 
@@ -78,7 +78,7 @@ async def test_a_model_that_none_of_them_lists_stops_the_start_and_says_what_the
 )
 async def test_nobody_is_asked_where_something_is_configured(configured: dict[str, Any]) -> None:
     async with ModelServer(models=("m",)) as server:
-        async with running(nothing_configured(**configured), usual_servers=[ollama(server)]) as gateway:
+        async with run_gateway(make_settings(**configured), usual_servers=[ollama(server)]) as gateway:
             listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
         assert not listed.found_servers
         assert server.ledger.calls == ()
@@ -88,8 +88,8 @@ async def test_a_provider_in_the_file_is_reason_enough_even_without_its_key(tmp_
     file = tmp_path / "parley.yaml"
     file.write_text("providers: [{name: mine, base_url: 'http://127.0.0.1:9/v1', api_key_env: MY_KEY}]\n")
     async with ModelServer(models=("m",)) as server:
-        settings = nothing_configured(agents_file=file)
-        async with running(settings, usual_servers=[ollama(server)]) as gateway:
+        settings = make_settings(agents_file=file)
+        async with run_gateway(settings, usual_servers=[ollama(server)]) as gateway:
             told = (await failure_of(gateway)).message
             assert "no model is configured" in told
             assert "OPENAI_BASE_URL and PARLEY_MODEL" in told, "a name of a model alone is of no use"
@@ -98,7 +98,7 @@ async def test_a_provider_in_the_file_is_reason_enough_even_without_its_key(tmp_
 
 async def test_the_ports_to_look_at_can_be_named() -> None:
     async with ModelServer(models=("m",)) as server:
-        settings = nothing_configured(local_servers=f"{server.port},9")
-        async with running(settings) as gateway:
+        settings = make_settings(local_servers=f"{server.port},9")
+        async with run_gateway(settings) as gateway:
             listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
     assert list(listed.default_routes) == [f"port-{server.port}/m"]

@@ -205,7 +205,7 @@ STANDS = st.fixed_dictionaries(
 WRAPPED = st.sampled_from(["{}", "  {}\n", "Here it is:\n```json\n{}\n```\nBye."])
 
 
-def nested(levels: int) -> Any:
+def nest(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
         value = [value]
@@ -219,9 +219,9 @@ def levels_of(value: Any) -> int:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=st.one_of(STANDS, ANYTHING), wrapped=WRAPPED, ascii_only=st.booleans())
-@example(value=nested(63), wrapped="{}", ascii_only=True)
-@example(value=nested(64), wrapped="{}", ascii_only=True)
-@example(value=nested(130), wrapped="{}", ascii_only=True)
+@example(value=nest(63), wrapped="{}", ascii_only=True)
+@example(value=nest(64), wrapped="{}", ascii_only=True)
+@example(value=nest(130), wrapped="{}", ascii_only=True)
 @example(value={"stand": "\ud800\x00\u202e"}, wrapped="{}", ascii_only=True)
 @example(value={"stand": "yes", "votes": [float("nan")]}, wrapped="{}", ascii_only=True)
 @example(value={"stand": "\x85", "more": float("inf")}, wrapped="{}", ascii_only=False)
@@ -230,7 +230,7 @@ def test_a_structured_answer_comes_out_as_it_was_meant_or_is_an_invalid_one(
 ) -> None:
     text = wrapped.replace("{}", json.dumps(value, ensure_ascii=ascii_only))
     assume(ascii_only or "\\r" not in text)  # beside a line end of another kind it may become one with it
-    answer = raw.ask_for_structure([JSON_HEAD, said(text)])
+    answer = raw.ask_for_structure([JSON_HEAD, make_answer(text)])
     if isinstance(answer, Failure):
         assert answer.kind is INVALID_ANSWER
         says_what_happened(answer)
@@ -253,7 +253,7 @@ def is_stand(value: Any) -> bool:
 JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
 
 
-def said(text: str) -> bytes:
+def make_answer(text: str) -> bytes:
     """A whole answer of the Responses API."""
     content = [{"type": "output_text", "text": text}]
     return json.dumps({"status": "completed", "output": [{"type": "message", "content": content}]}).encode()
@@ -271,7 +271,7 @@ NESTED = f'{{"stand": "yes", "more": {"[" * 520}{"]" * 520}}}'
 def test_whatever_stands_in_place_of_a_structured_answer_is_a_known_failure_or_says_something(
     raw: Raw, text: str
 ) -> None:
-    answer = raw.ask_for_structure([JSON_HEAD, said(text)])
+    answer = raw.ask_for_structure([JSON_HEAD, make_answer(text)])
     if isinstance(answer, Failure):
         says_what_happened(answer)
     else:  # such as {stand: x

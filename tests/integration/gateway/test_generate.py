@@ -14,10 +14,10 @@ from tests.integration.gateway.harness import (
     RESPONSES,
     Heard,
     failure_of,
-    one_server,
+    make_structured_request,
     paths,
     request,
-    structured,
+    run_with_server,
 )
 from tests.support.catching import catch_error
 from tests.support.model_server import (
@@ -37,7 +37,7 @@ async def test_text_streams_in_order_and_adds_up_to_the_answer(responses: bool) 
     latency = Latency(0.1, first_token_share=0.1)
     async with (
         ModelServer(responses=responses, latency=latency, answer="one two three four five six") as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         heard = await gateway.ask()
     assert len(heard.deltas) > 1
@@ -53,7 +53,7 @@ async def test_text_streams_in_order_and_adds_up_to_the_answer(responses: bool) 
 async def test_an_answer_that_comes_word_by_word_is_heard_whole_and_in_order_in_few_pieces() -> None:
     words = " ".join(f"word{number}" for number in range(300))
     latency = Latency(0.3, first_token_share=0.1)
-    async with ModelServer(latency=latency, answer=words) as server, one_server(server) as gateway:
+    async with ModelServer(latency=latency, answer=words) as server, run_with_server(server) as gateway:
         heard = await gateway.ask(request(step="s"))
     text = ""
     for delta in heard.deltas:
@@ -70,7 +70,7 @@ async def test_a_new_attempt_voids_the_text_of_the_one_before() -> None:
     latency = Latency(0.1, first_token_share=0.1)
     async with (
         ModelServer(rules=rules, latency=latency, answer="a b c d e") as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         heard = await gateway.ask()
     assert [attempt.number for attempt in heard.attempts] == [1, 2]
@@ -86,7 +86,10 @@ async def test_a_new_attempt_voids_the_text_of_the_one_before() -> None:
 async def test_an_answer_that_ends_at_the_limit_says_so() -> None:
     rules = [Rule(fault=Fault(FaultKind.CUT_SHORT))]
     for responses in (True, False):
-        async with ModelServer(rules=rules, responses=responses) as server, one_server(server) as gateway:
+        async with (
+            ModelServer(rules=rules, responses=responses) as server,
+            run_with_server(server) as gateway,
+        ):
             assert (await gateway.ask()).answer.truncated
 
 
@@ -97,7 +100,7 @@ async def test_an_answer_that_ends_at_the_limit_says_so() -> None:
 )
 async def test_whatever_text_comes_passes_the_sanitizer(kind: FaultKind, responses: bool) -> None:
     rules = [Rule(fault=Fault(kind, size=300_000))]
-    async with ModelServer(rules=rules, responses=responses) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules, responses=responses) as server, run_with_server(server) as gateway:
         heard = await gateway.ask()
     assert "".join(delta.text for delta in heard.deltas) == heard.answer.text
     assert not set(heard.answer.text) & {"\x00", "\x1b", "\u202e"}
@@ -107,7 +110,7 @@ async def test_whatever_text_comes_passes_the_sanitizer(kind: FaultKind, respons
 
 async def test_a_failed_answer_is_a_failure_and_never_made_up() -> None:
     rules = [Rule(fault=Fault(FaultKind.EMPTY_ANSWER))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway)
         assert len(server.ledger.calls) == 2
     assert failure.reason == "EMPTY_ANSWER"
@@ -120,9 +123,9 @@ async def test_an_answer_without_text_is_asked_for_once_more(nothing: str, shape
     right = '{"stand": "wet", "confidence": 80}' if shaped else "Yes."
     async with (
         ModelServer(rules=[Rule(answer=nothing, times=1), Rule(answer=right)]) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
-        answer = (await gateway.ask(structured() if shaped else None)).answer
+        answer = (await gateway.ask(make_structured_request() if shaped else None)).answer
         first, second = server.ledger.calls
     assert (answer.text, answer.repeats) == (right, 1)
     assert second.prompt.startswith(first.prompt)
@@ -138,7 +141,7 @@ async def test_reasoning_in_a_text_is_no_part_of_it(streams: bool, responses: bo
     latency = Latency(0.1, first_token_share=0.1)
     async with (
         ModelServer(responses=responses, rules=rules, answer=said, latency=latency) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         heard = await gateway.ask()
     assert heard.text() == heard.answer.text == "Yes, it is."
@@ -147,7 +150,7 @@ async def test_reasoning_in_a_text_is_no_part_of_it(streams: bool, responses: bo
 
 async def test_reasoning_that_only_its_end_tells_is_void() -> None:
     said = "Is it? It is.\n</think>\n\nYes, it is."
-    async with ModelServer(answer=said) as server, one_server(server) as gateway:
+    async with ModelServer(answer=said) as server, run_with_server(server) as gateway:
         heard = await gateway.ask()
     assert len(heard.attempts) == 2
     assert heard.text(2) == heard.answer.text == "Yes, it is."
@@ -158,7 +161,7 @@ async def test_reasoning_is_a_sign_of_life() -> None:
     said = f"<think>{'Is it? ' * 40}</think>Yes."
     async with (
         ModelServer(answer=said, latency=Latency(3.5, first_token_share=0.01)) as server,
-        one_server(server, first_token_timeout_seconds=3) as gateway,
+        run_with_server(server, first_token_timeout_seconds=3) as gateway,
     ):
         assert (await gateway.ask(request(timeout=60))).answer.text == "Yes."
 
@@ -168,11 +171,11 @@ async def test_a_model_that_takes_no_schema_is_asked_in_words_and_that_is_rememb
     said = 'Sure:\n```json\n{"stand": "Yes\\u0000", "confidence": 7}\n```'
     async with (
         ModelServer(responses=responses, schema_support=False, answer=said) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         await gateway.ask()
         for _ in range(2):
-            answer = (await gateway.ask(structured())).answer
+            answer = (await gateway.ask(make_structured_request())).answer
             assert json.loads(answer.text) == {"stand": "Yes", "confidence": 7}
         path = RESPONSES if responses else CHAT
         assert paths(server)[-4:] == [path] * 4
@@ -188,7 +191,7 @@ async def test_a_parameter_that_is_refused_is_left_out_from_then_on() -> None:
     rules = [refuse("stream_options"), refuse("temperature"), refuse("max_tokens")]
     asked = request(max_output_tokens=50)
     asked.agent.temperature = 0.5
-    async with ModelServer(responses=False, rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(responses=False, rules=rules) as server, run_with_server(server) as gateway:
         await gateway.ask(asked)
         await gateway.ask(asked)
         last, second_last = server.ledger.calls[-1].body, server.ledger.calls[-2].body
@@ -198,7 +201,7 @@ async def test_a_parameter_that_is_refused_is_left_out_from_then_on() -> None:
 
 async def test_hanging_up_stops_the_http_request_at_once() -> None:
     rules = [Rule(fault=Fault(FaultKind.STALL_MID_STREAM))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         call = gateway.stub.Generate(request(), timeout=20)
         async for response in call:
             if response.WhichOneof("event") == "delta":
@@ -212,7 +215,7 @@ async def test_hanging_up_stops_the_http_request_at_once() -> None:
 
 async def test_a_deadline_stops_the_http_request_and_is_called_a_timeout() -> None:
     rules = [Rule(fault=Fault(FaultKind.HANG))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway, request(timeout=0.2))
         assert failure.code in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}
         assert failure.reason in {"CALL_TIMEOUT", "PROVIDER_UNAVAILABLE"}
@@ -223,7 +226,7 @@ async def test_a_deadline_stops_the_http_request_and_is_called_a_timeout() -> No
 
 async def test_cancel_call_stops_the_named_call() -> None:
     rules = [Rule(fault=Fault(FaultKind.HANG))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         asked = request(step="round/1/propose/ada")
         call = asyncio.create_task(gateway.ask(asked))
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
@@ -237,7 +240,7 @@ async def test_cancel_call_stops_the_named_call() -> None:
 
 
 async def test_a_forgotten_answer_is_refused_to_who_asks_for_it_again() -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         asked = request(step="round/1/propose/ada")
         await gateway.ask(asked)
         await gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=[asked.call_id]))
@@ -261,7 +264,7 @@ async def test_a_forgotten_answer_is_refused_to_who_asks_for_it_again() -> None:
 async def test_a_bad_list_of_calls_to_forget_is_refused(
     calls: list[gateway_pb2.CallId], field: str, said: str
 ) -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         failure = await catch_error(
             gateway.stub.ForgetAnswers(gateway_pb2.ForgetAnswersRequest(call_ids=calls))
         )
@@ -272,7 +275,7 @@ async def test_a_bad_list_of_calls_to_forget_is_refused(
 async def test_two_callers_of_one_call_share_it() -> None:
     async with (
         ModelServer(latency=Latency(0.3, first_token_share=0.1)) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         first, second = await asyncio.gather(
             *(gateway.ask(request(step="s")) for _ in range(2)),
@@ -283,7 +286,7 @@ async def test_two_callers_of_one_call_share_it() -> None:
 
 async def test_a_call_id_with_another_question_is_refused() -> None:
     rules = [Rule(fault=Fault(FaultKind.HANG))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         call = asyncio.create_task(gateway.ask(request(step="s")))
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         failure = await failure_of(gateway, request("Something else?", step="s"))
@@ -303,7 +306,7 @@ async def test_the_digest_of_a_large_call_is_made_in_a_thread_and_none_of_one_wi
 
     monkeypatch.setattr(servicer, "_digest", note)
     question = "Tea or coffee? " * 5_000
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         await gateway.ask(request(question))
         assert not threads
         await gateway.ask(request(question, step="s"))
@@ -319,7 +322,7 @@ async def test_every_bad_field_is_listed() -> None:
         schema=gateway_pb2.AnswerSchema(name="position", json_schema='{"type": "array"}'),
         max_output_tokens=-1,
     )
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway, bad)
         assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
         assert [violation.field for violation in failure.violations] == [
@@ -338,14 +341,14 @@ async def test_every_bad_field_is_listed() -> None:
 
 
 async def test_an_unknown_route_lists_the_known_ones() -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         failure = await failure_of(gateway, request(routes=["nobody/m"]))
         assert (failure.code, failure.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_ROUTE")
         assert "openai/MODEL" in failure.message
 
 
 async def test_any_model_of_an_open_provider_can_be_named() -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         heard: Heard = await gateway.ask(request(routes=["openai/vendor/other"]))
         assert heard.answer.route == "openai/vendor/other"
         assert server.ledger.calls[0].model == "vendor/other"
@@ -354,7 +357,7 @@ async def test_any_model_of_an_open_provider_can_be_named() -> None:
 async def test_without_a_model_the_first_that_the_endpoint_lists_is_taken_and_remembered() -> None:
     async with (
         ModelServer(models=("text-embedding-x", "chatty", "other")) as server,
-        one_server(server, model=None) as gateway,
+        run_with_server(server, model=None) as gateway,
     ):
         for _ in range(2):
             assert (await gateway.ask()).answer.route == "openai/chatty"

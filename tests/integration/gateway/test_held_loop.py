@@ -12,8 +12,8 @@ import pytest
 from parley.runtime.errors import ParleyError
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PROMPT_ROLE_USER, GenerateRequest
-from tests.integration.gateway.harness import failure_of, request, structured
-from tests.integration.gateway.looking_up import NAMES, asking
+from tests.integration.gateway.harness import failure_of, make_structured_request, request
+from tests.integration.gateway.looking_up import NAMES, make_request_with_tools
 from tests.integration.gateway.test_odd_endpoints import endpoint, piece
 from tests.support.loop_holds import longest_hold_allowed, loop_holds
 
@@ -30,16 +30,16 @@ Body = Callable[[], bytes]
 """Made by the test that sends it: what is packed takes a second, and every worker collects every test."""
 
 
-def gzipped(pieces: Iterator[bytes]) -> bytes:
+def gzip_pieces(pieces: Iterator[bytes]) -> bytes:
     packer = zlib.compressobj(9, wbits=31)
     return b"".join([*map(packer.compress, pieces), packer.flush()])
 
 
-def packed(text: bytes, mebibytes: int) -> Body:
-    return partial(_packed, text, mebibytes)
+def make_body(text: bytes, mebibytes: int) -> Body:
+    return partial(_pack, text, mebibytes)
 
 
-def _packed(text: bytes, mebibytes: int) -> bytes:
+def _pack(text: bytes, mebibytes: int) -> bytes:
     """Pack a text over and over: what is packed once after a flush stands for itself wherever it comes again."""
     mebibyte = text * (_MIB // len(text))
     packer = zlib.compressobj(9, wbits=31)
@@ -51,18 +51,18 @@ def _packed(text: bytes, mebibytes: int) -> bytes:
 
 
 @cache
-def many_lists() -> bytes:
-    return gzipped(iter([b"[", b"[]," * 5_000_000, b"1]"]))
+def make_many_lists() -> bytes:
+    return gzip_pieces(iter([b"[", b"[]," * 5_000_000, b"1]"]))
 
 
 @cache
 def event_of_lists() -> bytes:
-    return gzipped(iter([b"data: [", b"[]," * 2_500_000, b"1]\n\n"]))
+    return gzip_pieces(iter([b"data: [", b"[]," * 2_500_000, b"1]\n\n"]))
 
 
 @cache
 def empty_events() -> bytes:
-    return gzipped(iter([b"data: {}\n\n" * 25_000]))
+    return gzip_pieces(iter([b"data: {}\n\n" * 25_000]))
 
 
 def choice(message: str) -> bytes:
@@ -87,15 +87,15 @@ async def _ask_once() -> None:
 @pytest.mark.parametrize(
     ("body", "headers", "status", "said"),
     [
-        pytest.param(packed(b"\0", 300), _JSON | _ZIPPED, 200, "too large", id="zeros"),
-        pytest.param(packed(b"\0", 300), _EVENTS | _ZIPPED, 200, "too large", id="a stream of zeros"),
-        pytest.param(packed(b": on\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="comments"),
-        pytest.param(packed(b":\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="empty comments"),
-        pytest.param(packed(b"\n", 100), _EVENTS | _ZIPPED, 200, "cut off", id="line ends"),
+        pytest.param(make_body(b"\0", 300), _JSON | _ZIPPED, 200, "too large", id="zeros"),
+        pytest.param(make_body(b"\0", 300), _EVENTS | _ZIPPED, 200, "too large", id="a stream of zeros"),
+        pytest.param(make_body(b": on\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="comments"),
+        pytest.param(make_body(b":\n", 300), _EVENTS | _ZIPPED, 200, "too large", id="empty comments"),
+        pytest.param(make_body(b"\n", 100), _EVENTS | _ZIPPED, 200, "cut off", id="line ends"),
         pytest.param(empty_events, _EVENTS | _ZIPPED, 200, "cut off", id="empty events"),
-        pytest.param(packed(b"\0", 300), _JSON | _ZIPPED, 500, "500", id="an error of zeros"),
-        pytest.param(many_lists, _JSON | _ZIPPED, 400, "400", id="an error of lists"),
-        pytest.param(many_lists, _JSON | _ZIPPED, 200, "not JSON", id="an answer of lists"),
+        pytest.param(make_body(b"\0", 300), _JSON | _ZIPPED, 500, "500", id="an error of zeros"),
+        pytest.param(make_many_lists, _JSON | _ZIPPED, 400, "400", id="an error of lists"),
+        pytest.param(make_many_lists, _JSON | _ZIPPED, 200, "not JSON", id="an answer of lists"),
         pytest.param(event_of_lists, _EVENTS | _ZIPPED, 200, "not JSON", id="an event of lists"),
         pytest.param(
             b'{"error": {"message": "' + b"no " * 10_000 + b'"}}', _JSON, 400, "400", id="a long error"
@@ -121,7 +121,7 @@ async def test_no_answer_of_an_endpoint_holds_the_loop(
 @pytest.mark.parametrize("answer", [_NESTED, "[" * _MANY + "]" * _MANY])
 async def test_no_structured_answer_holds_the_loop(answer: str) -> None:
     body = (piece(answer) + "data: [DONE]\n\n").encode()
-    failed = await _failure(body, structured())
+    failed = await _failure(body, make_structured_request())
     assert failed.reason == "INVALID_STRUCTURED_ANSWER"
 
 
@@ -143,12 +143,12 @@ async def test_arguments_of_a_tool_that_are_nested_without_end_hold_nothing() ->
     call = {"index": 0, "id": "1", "type": "function", "function": {"name": NAMES[0], "arguments": _NESTED}}
     choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
     body = f"data: {json.dumps({'model': 'm', 'choices': [choice]})}\n\ndata: [DONE]\n\n".encode()
-    failed = await _failure(body, asking(limit=2))
+    failed = await _failure(body, make_request_with_tools(limit=2))
     assert failed.reason == "EMPTY_ANSWER"
     assert "tool" in failed.message
 
 
-def _asked(documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]) -> GenerateRequest:
+def _make_request(documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]) -> GenerateRequest:
     asked = request(timeout=_SECONDS)
     for number, text in enumerate(documents):
         asked.prompt.add(role=PROMPT_ROLE_USER, text=text, document=f"{number}.txt", shrink_priority=2)
@@ -171,7 +171,7 @@ async def test_no_question_with_documents_holds_the_loop(
     documents: Sequence[str], tools: Sequence[agent_pb2.Tool.ValueType]
 ) -> None:
     longest: list[Sequence[str]] = []
-    asked = _asked(documents, tools)
+    asked = _make_request(documents, tools)
     async with endpoint((piece("Yes.") + "data: [DONE]\n\n").encode()) as gateway:
         for _ in range(_TRIES):
             with loop_holds() as holds:

@@ -12,7 +12,7 @@ import pytest
 from tests.contract.mongodb_server import Server, running_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
-from tests.integration.gateway.scenarios import killed
+from tests.integration.gateway.scenarios import kill_one
 
 _SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "mongodb": partial(running_server, in_memory=True),
@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 async def test_a_killed_gateway_costs_at_most_the_calls_that_were_in_flight_at_it(
     store: str, which: int
 ) -> None:
-    cost = await killed(store, calls=96, which=which)
+    cost = await kill_one(store, calls=96, which=which)
     assert cost.at_killed
     assert cost.unanswered == cost.unstored == 0
     assert len(cost.paid) == cost.calls

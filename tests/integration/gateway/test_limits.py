@@ -18,7 +18,7 @@ from parley.gateway.routing.call import Timeouts
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.errors import ConfigurationError
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import failure_of, one_server, request, routes_file, running
+from tests.integration.gateway.harness import failure_of, request, routes_file, run_gateway, run_with_server
 from tests.support.model_server import Fault, FaultKind, Latency, Match, ModelServer, Outcome, Rule, error
 
 KEYS = {"KEY_1": "sk-first-key-of-this-test", "KEY_2": "sk-second-key-of-this-test"}
@@ -39,7 +39,7 @@ async def test_calls_wait_for_a_slot_and_say_how_long_and_that_is_no_fault_of_th
 ) -> None:
     async with ModelServer(latency=Latency(0.3)) as server:
         settings = routes_file(tmp_path, server, extra="    concurrency: 2\n")
-        async with running(
+        async with run_gateway(
             settings, environment=KEYS, timeouts=Timeouts(route_attempt_seconds=1.6)
         ) as gateway:
             heard = await asyncio.gather(*(gateway.ask(request(f"q{n}", step=f"s{n}")) for n in range(12)))
@@ -52,7 +52,7 @@ async def test_calls_wait_for_a_slot_and_say_how_long_and_that_is_no_fault_of_th
 async def test_a_used_up_rate_sends_calls_to_the_next_route_instead_of_failing_them(tmp_path: Path) -> None:
     async with ModelServer(answer="first") as first, ModelServer(answer="second") as second:
         settings = routes_file(tmp_path, second, first, extra="    requests_per_minute: 6\n")
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             both = request(routes=["p2/m", "p1/m"], timeout=3)
             texts = [(await gateway.ask(both)).answer.text for _ in range(4)]
             assert texts == ["first", "second", "second", "second"]
@@ -62,7 +62,7 @@ async def test_a_used_up_rate_sends_calls_to_the_next_route_instead_of_failing_t
 async def test_a_full_route_is_waited_for_a_little_while_another_is_free(tmp_path: Path) -> None:
     async with ModelServer(latency=Latency(2.5)) as first, ModelServer(answer="second") as second:
         settings = routes_file(tmp_path, second, first, extra="    concurrency: 1\n")
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             both = request(routes=["p2/m", "p1/m"], timeout=8)
             heard = await asyncio.gather(*(gateway.ask(both) for _ in range(5)))
             assert sorted(each.answer.route for each in heard) == ["p1/m"] * 4 + ["p2/m"]
@@ -78,7 +78,7 @@ async def test_a_full_route_is_waited_for_a_little_while_another_is_free(tmp_pat
 async def test_what_a_call_took_is_counted_from_its_first_attempt(tmp_path: Path) -> None:
     async with ModelServer(latency=Latency(0.4)) as server:
         settings = routes_file(tmp_path, server, extra="    concurrency: 1\n")
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             began = monotonic()
             heard = await asyncio.gather(*(gateway.ask(request(f"q{n}", step=f"s{n}")) for n in range(4)))
             elapsed = monotonic() - began
@@ -89,24 +89,26 @@ async def test_what_a_call_took_is_counted_from_its_first_attempt(tmp_path: Path
 
 
 async def test_a_small_debate_is_not_behind_a_large_one(tmp_path: Path) -> None:
-    def of(debate: str, number: int) -> gateway_pb2.GenerateRequest:
+    def make_request(debate: str, number: int) -> gateway_pb2.GenerateRequest:
         asked = request(f"{debate} {number}", step=f"s{number}")
         asked.call_id.debate_id = debate
         return asked
 
     async with ModelServer(rules=[Rule(fault=Fault(FaultKind.HANG), times=1)]) as server:
         settings = routes_file(tmp_path, server, extra="    concurrency: 1\n")
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
 
-            async def queued(number: int) -> bool:
+            async def is_queued(number: int) -> bool:
                 return (await gateway.routes())["p1/m"].queued == number
 
             holder = asyncio.create_task(gateway.ask(request("the slot")))
             await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
-            waiting = [asyncio.create_task(gateway.ask(of("deb-large", number))) for number in range(10)]
-            await until(partial(queued, 10))
-            waiting.append(asyncio.create_task(gateway.ask(of("deb-small", 1))))
-            await until(partial(queued, 11))
+            waiting = [
+                asyncio.create_task(gateway.ask(make_request("deb-large", number))) for number in range(10)
+            ]
+            await until(partial(is_queued, 10))
+            waiting.append(asyncio.create_task(gateway.ask(make_request("deb-small", 1))))
+            await until(partial(is_queued, 11))
             holder.cancel()
             await asyncio.gather(*waiting)
             asked = [each.prompt for each in server.ledger.calls[1:]]
@@ -118,7 +120,7 @@ async def test_retry_after_keeps_other_calls_away_too(tmp_path: Path) -> None:
     async with (
         ModelServer(rules=rules) as first,
         ModelServer(answer="second") as second,
-        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
     ):
         for _ in range(3):
             assert (await gateway.ask()).answer.route == "p2/m"
@@ -128,7 +130,7 @@ async def test_retry_after_keeps_other_calls_away_too(tmp_path: Path) -> None:
 
 async def test_with_one_route_a_call_waits_for_as_long_as_another_was_asked_to() -> None:
     rules = [Rule(fault=error(429, retry_after=0.5), times=1)]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         first = asyncio.create_task(gateway.ask())
         await server.ledger.wait_for(lambda ledger: len(ledger.calls) == 1, within=30)
         await asyncio.gather(first, gateway.ask())
@@ -139,7 +141,7 @@ async def test_with_one_route_a_call_waits_for_as_long_as_another_was_asked_to()
 
 async def test_a_route_that_asked_for_more_time_than_there_is_says_so() -> None:
     rules = [Rule(fault=error(429, retry_after=120))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         await failure_of(gateway)
         failure = await failure_of(gateway)
         assert failure.reason == "NO_ROUTE_AVAILABLE"
@@ -152,7 +154,7 @@ async def test_a_stream_without_a_first_word_is_given_up_and_the_next_route_aske
     slow = Latency(3.0, first_token_share=0.9)
     async with ModelServer(latency=slow) as first, ModelServer(answer="second") as second:
         settings = routes_file(tmp_path, first, second, first_token_timeout_seconds=0.3)
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             assert (await gateway.ask()).answer.route == "p2/m"
             route = (await gateway.routes())["p1/m"]
             assert "no text within 0.3 s" in route.last_failure
@@ -163,7 +165,7 @@ async def test_a_stream_that_speaks_in_time_may_take_its_time() -> None:
     latency = Latency(1.2, first_token_share=0.1)
     async with (
         ModelServer(latency=latency, answer="a b c d e f g h") as server,
-        one_server(server, first_token_timeout_seconds=0.5) as gateway,
+        run_with_server(server, first_token_timeout_seconds=0.5) as gateway,
     ):
         assert (await gateway.ask()).answer.usage.requests == 1
 
@@ -172,7 +174,7 @@ async def test_a_stream_that_falls_silent_is_given_up() -> None:
     rules = [Rule(fault=Fault(FaultKind.STALL_MID_STREAM), times=1)]
     async with (
         ModelServer(rules=rules) as server,
-        one_server(server, idle_timeout_seconds=0.3) as gateway,
+        run_with_server(server, idle_timeout_seconds=0.3) as gateway,
     ):
         heard = await gateway.ask()
         assert heard.answer.usage.requests == 2
@@ -185,7 +187,7 @@ HEDGING = Timeouts(route_attempt_seconds=15.0, hedge_seconds=0.15)
 async def test_a_silent_route_is_hedged_and_the_loser_is_stopped_and_counted(tmp_path: Path) -> None:
     async with ModelServer(latency=Latency(10)) as first, ModelServer(answer="from the second") as second:
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+        async with run_gateway(settings, environment=KEYS, timeouts=HEDGING) as gateway:
             heard = await gateway.ask()
             assert heard.answer.route == "p2/m"
             assert (
@@ -204,7 +206,7 @@ async def test_a_slow_route_that_speaks_before_its_hedge_stays(tmp_path: Path) -
         ModelServer(latency=Latency(10)) as second,
     ):
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+        async with run_gateway(settings, environment=KEYS, timeouts=HEDGING) as gateway:
             heard = await gateway.ask()
             assert heard.answer.route == "p1/m"
             assert [attempt.route for attempt in heard.attempts] == ["p1/m"]
@@ -218,7 +220,7 @@ async def test_a_structured_answer_that_has_begun_is_not_hedged(tmp_path: Path) 
     patient = replace(HEDGING, hedge_seconds=1.5)
     async with ModelServer(latency=begun, answer={"a": "b c d e f"}) as first, ModelServer() as second:
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS, timeouts=patient) as gateway:
+        async with run_gateway(settings, environment=KEYS, timeouts=patient) as gateway:
             heard = await gateway.ask(request(schema=schema))
         assert not second.ledger.calls
     assert heard.answer.route == "p1/m"
@@ -233,7 +235,7 @@ async def test_a_hedge_that_fails_leaves_the_first_to_answer_and_both_failing_is
         ModelServer(rules=[Rule(fault=error(500))]) as second,
     ):
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+        async with run_gateway(settings, environment=KEYS, timeouts=HEDGING) as gateway:
             assert (await gateway.ask()).answer.route == "p1/m"
             first.rules = [Rule(fault=error(500), latency=Latency(0.4))]
             failure = await failure_of(gateway, request(timeout=30))
@@ -253,7 +255,7 @@ async def test_a_hedge_that_speaks_and_breaks_off_does_not_cost_a_healthy_first_
         ) as second,
     ):
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS, timeouts=HEDGING) as gateway:
+        async with run_gateway(settings, environment=KEYS, timeouts=HEDGING) as gateway:
             heard = await gateway.ask()
             assert heard.answer.route == "p1/m"
             assert len(first.ledger.calls) == 1
@@ -267,7 +269,7 @@ async def test_hedging_is_off_by_default(tmp_path: Path) -> None:
     async with (
         ModelServer(latency=Latency(1.0)) as first,
         ModelServer() as second,
-        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
     ):
         assert (await gateway.ask()).answer.route == "p1/m"
         assert not second.ledger.calls
@@ -277,17 +279,17 @@ async def test_prices_come_from_a_file_and_an_unknown_price_says_unknown(tmp_pat
     prices = tmp_path / "prices.json"
     prices.write_text(json.dumps({"openai/m-1": {"input": 2, "output": 8}}))
     async with ModelServer() as server:
-        async with one_server(server, prices_file=prices) as gateway:
+        async with run_with_server(server, prices_file=prices) as gateway:
             usage = (await gateway.ask(request(routes=["openai/m-1-2026-01-31"]))).answer.usage
             assert usage.cost_micros == 2 * usage.input_tokens + 8 * usage.output_tokens
             assert not (await gateway.ask(request(routes=["openai/other"]))).answer.usage.HasField(
                 "cost_micros"
             )
-        async with one_server(server) as gateway:
+        async with run_with_server(server) as gateway:
             assert not (await gateway.ask()).answer.usage.HasField("cost_micros")
         prices.write_text('{"openai/m-1": {"input": -2, "output": 8}}')
         with pytest.raises(ConfigurationError, match=r"PARLEY_PRICES_FILE.*openai/m-1\.input"):
-            async with one_server(server, prices_file=prices):
+            async with run_with_server(server, prices_file=prices):
                 pass
 
 
@@ -302,7 +304,7 @@ async def test_a_listing_says_of_named_routes_whether_their_price_is_known(tmp_p
         "  - {provider: house, model: half, input_price: 1}\n"
     )
     names = ["fast/llama-3.3-70b-versatile", "fast/unheard-of", "house/any", "nobody/m"]
-    async with running(GatewaySettings(agents_file=path, local_model="off")) as gateway:
+    async with run_gateway(GatewaySettings(agents_file=path, local_model="off")) as gateway:
         assert {each.name: each.priced for each in (await gateway.routes()).values()} == {
             "house/cheap": True,
             "house/half": False,
@@ -337,7 +339,7 @@ async def test_openrouter_and_azure_get_what_they_want(tmp_path: Path) -> None:
             return "yes"
 
         server.rules = [Rule(Match(), answer=note)]
-        async with running(settings, environment=environment) as gateway:
+        async with run_gateway(settings, environment=environment) as gateway:
             await gateway.ask(request(routes=["router/a/b"]))
             await gateway.ask(request(routes=["azure/gpt"]))
         router, azure = server.ledger.calls
@@ -355,25 +357,25 @@ async def test_a_changed_file_is_taken_over_and_a_bad_one_changes_nothing(
     async with ModelServer(answer="one") as first, ModelServer(answer="two") as second:
         settings = routes_file(tmp_path, first)
         path = tmp_path / "agents.yaml"
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             assert (await gateway.ask()).answer.text == "one"
             path.write_text("routes:\n  - provider: nobody\n    model: m\n")
             noted = ""
 
-            async def complained() -> bool:
+            async def has_complained() -> bool:
                 nonlocal noted
                 noted += "".join(capfd.readouterr())
                 return "unknown provider nobody" in noted
 
-            await until(complained)
+            await until(has_complained)
             assert (await gateway.ask()).answer.text == "one"
             routes_file(tmp_path, second, extra="agents:\n  - role: poet\n")
 
-            async def taken_over() -> bool:
+            async def is_taken_over() -> bool:
                 listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
                 return [agent.id for agent in listed.agents] == ["judge", "poet"]
 
-            await until(taken_over)
+            await until(is_taken_over)
             assert (await gateway.ask()).answer.text == "two"
 
 
@@ -383,16 +385,16 @@ async def test_a_reload_keeps_the_breakers_of_what_stayed_and_the_calls_that_run
         ModelServer(latency=Latency(1.5)) as second,
     ):
         settings = routes_file(tmp_path, first, second)
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             call = asyncio.create_task(gateway.ask())
             await second.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
             before = (await gateway.routes())["p1/m"].failures_in_a_row
             routes_file(tmp_path, first, extra="agents:\n  - role: poet\n")
 
-            async def taken_over() -> bool:
+            async def is_taken_over() -> bool:
                 return "p2/m" not in await gateway.routes()
 
-            await until(taken_over)
+            await until(is_taken_over)
             assert (await gateway.routes())["p1/m"].failures_in_a_row == before == 1
             assert (await call).answer.route == "p2/m"
 
@@ -404,7 +406,7 @@ async def test_calls_tokens_breakers_and_queues_are_measured(tmp_path: Path) -> 
     async with (
         ModelServer(rules=rules) as first,
         ModelServer() as second,
-        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
     ):
         heard = [await gateway.ask() for _ in range(4)]
     found = reader.get_metrics_data()

@@ -7,7 +7,14 @@ import pytest
 
 from parley.gateway.routing import model_lists
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import Gateway, one_server, request, routes_file, running, settings_for
+from tests.integration.gateway.harness import (
+    Gateway,
+    request,
+    routes_file,
+    run_gateway,
+    run_with_server,
+    settings_for,
+)
 from tests.integration.gateway.scenarios import KEYS
 from tests.support.manual_clock import ManualClock
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule, error
@@ -23,7 +30,7 @@ async def context_of(gateway: Gateway, route: str) -> int:
 async def test_a_route_has_the_context_that_its_server_lists() -> None:
     async with (
         ModelServer(models=("m", "n"), model_entry={"max_model_len": 4096}) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         assert await context_of(gateway, "openai/m") == 4096
         assert await context_of(gateway, "openai/n") == 4096
@@ -32,21 +39,24 @@ async def test_a_route_has_the_context_that_its_server_lists() -> None:
 
 
 async def test_a_model_of_a_maker_is_known_behind_a_server_that_lists_no_context() -> None:
-    async with ModelServer(models=("gpt-4o-mini",), model_entry={}) as server, one_server(server) as gateway:
+    async with (
+        ModelServer(models=("gpt-4o-mini",), model_entry={}) as server,
+        run_with_server(server) as gateway,
+    ):
         assert await context_of(gateway, "openai/gpt-4o-mini") == 128_000
     async with (
         ModelServer(models=("gpt-4o-mini",), model_entry={"max_model_len": 4096}) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         assert await context_of(gateway, "openai/gpt-4o-mini") == 4096, "what its server lists counts"
 
 
 async def test_a_gateway_that_expects_a_debate_asks_its_provider_at_its_start_and_not_again() -> None:
     async with ModelServer(models=("m-1",), model_entry={"max_model_len": 4096}) as server:
-        async with running(settings_for(server)) as gateway:
+        async with run_gateway(settings_for(server)) as gateway:
             await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
             assert not server.ledger.to(MODELS), "nobody has a debate yet"
-        async with running(settings_for(server), expects_debate=True) as gateway:
+        async with run_gateway(settings_for(server), expects_debate=True) as gateway:
             await server.ledger.wait_for(lambda ledger: bool(ledger.to(MODELS)), 30)
             assert await context_of(gateway, "openai/m-1") == 4096
             assert len(server.ledger.to(MODELS)) == 1
@@ -61,7 +71,7 @@ async def test_a_prompt_is_fitted_to_the_context_that_is_listed() -> None:
     asked.prompt.extend(documents)
     async with (
         ModelServer(model_entry={"max_model_len": 1024}, models=("m",), context_tokens=1024) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         assert await context_of(gateway, "openai/m") == 1024
         heard = await gateway.ask(asked)
@@ -71,7 +81,7 @@ async def test_a_prompt_is_fitted_to_the_context_that_is_listed() -> None:
 async def test_what_the_file_says_of_a_context_comes_before_the_list(tmp_path: Path) -> None:
     async with ModelServer(model_entry={"max_model_len": 4096}) as server:
         settings = routes_file(tmp_path, server, extra="    context_tokens: 512\n")
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             assert await context_of(gateway, "p1/m") == 512
             assert not server.ledger.to(MODELS)
 
@@ -79,7 +89,9 @@ async def test_what_the_file_says_of_a_context_comes_before_the_list(tmp_path: P
 async def test_a_setting_says_it_of_every_route_of_which_the_file_does_not(tmp_path: Path) -> None:
     async with ModelServer(model_entry={"max_model_len": 4096}) as server:
         given = routes_file(tmp_path, server, extra="    context_tokens: 512\n")
-        async with running(given.model_copy(update={"context_tokens": 2048}), environment=KEYS) as gateway:
+        async with run_gateway(
+            given.model_copy(update={"context_tokens": 2048}), environment=KEYS
+        ) as gateway:
             assert await context_of(gateway, "p1/m") == 512
             assert await context_of(gateway, "p1/other") == 2048
             assert not server.ledger.to(MODELS)
@@ -88,7 +100,7 @@ async def test_a_setting_says_it_of_every_route_of_which_the_file_does_not(tmp_p
 async def test_the_model_of_a_base_url_alone_is_known_before_the_first_call() -> None:
     async with (
         ModelServer(models=("m",), model_entry={"meta": {"n_ctx": 2048}}) as server,
-        one_server(server, model=None) as gateway,
+        run_with_server(server, model=None) as gateway,
     ):
         listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
         assert list(listed.default_routes) == ["openai/m"]
@@ -106,7 +118,7 @@ async def test_a_server_that_gives_no_list_keeps_nobody_waiting_and_is_asked_aga
     rules = [Rule(Match(path=MODELS), fault=fault)]
     async with (
         ModelServer(rules=rules, model_entry={"max_model_len": 4096}, models=("m",)) as server,
-        one_server(server, clock=clock) as gateway,
+        run_with_server(server, clock=clock) as gateway,
     ):
         assert await context_of(gateway, "openai/m") == 0
         server.rules = []
@@ -122,9 +134,9 @@ async def is_demonstration(gateway: Gateway, route: str) -> bool:
 
 
 async def test_a_tiny_model_is_a_demonstration_by_its_name_or_by_what_its_server_lists() -> None:
-    async with ModelServer(models=("m",)) as server, one_server(server) as gateway:
+    async with ModelServer(models=("m",)) as server, run_with_server(server) as gateway:
         assert await is_demonstration(gateway, "openai/smollm2:135m")
         assert not await is_demonstration(gateway, "openai/m")
     entry = {"meta": {"n_params": 134_515_008}}
-    async with ModelServer(models=("m",), model_entry=entry) as server, one_server(server) as gateway:
+    async with ModelServer(models=("m",), model_entry=entry) as server, run_with_server(server) as gateway:
         assert await is_demonstration(gateway, "openai/m")

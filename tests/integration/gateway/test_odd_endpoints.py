@@ -15,7 +15,7 @@ from aiohttp import web
 from parley.gateway.settings import GatewaySettings
 from parley.gateway.wire import client_requests
 from parley.gateway.wire.api import Api
-from tests.integration.gateway.harness import Gateway, failure_of, kinds_with, request, running
+from tests.integration.gateway.harness import Gateway, failure_of, kinds_with, request, run_gateway
 from tests.support.http_server import serve_app
 
 MODEL = "m\x1b[2J\u202e" + "y" * 5000
@@ -40,19 +40,19 @@ async def endpoint(
             await asyncio.sleep(60)
         return response
 
-    async with serving(say) as gateway:
+    async with serve_answer(say) as gateway:
         yield gateway
 
 
 @asynccontextmanager
-async def serving(say: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[Gateway]:
+async def serve_answer(say: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[Gateway]:
     """A gateway whose only provider answers every chat request by this."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", say)
     async with serve_app(app) as port:
         url = f"http://127.0.0.1:{port}/v1"
         settings = GatewaySettings(openai_base_url=url, model="m-1", local_model="off", grace_seconds=1.0)
-        async with running(settings, kinds=kinds_with(api=Api.CHAT)) as gateway:
+        async with run_gateway(settings, kinds=kinds_with(api=Api.CHAT)) as gateway:
             yield gateway
 
 
@@ -136,7 +136,7 @@ async def test_an_endpoint_whose_body_ends_after_its_last_event_gets_the_next_ca
         await is_answered.wait()
         return response
 
-    async with serving(say) as gateway:
+    async with serve_answer(say) as gateway:
         for calls in range(1, 21):
             is_answered.clear()
             assert (await gateway.ask()).answer.text == "hello"
@@ -162,6 +162,6 @@ async def test_an_endpoint_that_writes_more_than_an_answer_may_have_is_left_at_o
             is_left.set()
             raise
 
-    async with asyncio.timeout(30), serving(say) as gateway:
+    async with asyncio.timeout(30), serve_answer(say) as gateway:
         assert (await gateway.ask()).answer.truncated
         await is_left.wait()

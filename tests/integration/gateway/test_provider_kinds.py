@@ -8,7 +8,7 @@ from parley.gateway.providers.kinds import KINDS
 from parley.gateway.settings import GatewaySettings
 from parley.runtime.errors import ConfigurationError
 from tests.integration.gateway import echo_provider
-from tests.integration.gateway.harness import request, running
+from tests.integration.gateway.harness import request, run_gateway
 
 FILE = """
 providers:
@@ -26,7 +26,7 @@ def settings(folder: Path, text: str = FILE) -> GatewaySettings:
 
 async def test_a_provider_of_a_kind_from_outside_answers_a_call(tmp_path: Path) -> None:
     kinds = {**KINDS, echo_provider.KIND.name: echo_provider.KIND}
-    async with running(settings(tmp_path), kinds=kinds) as gateway:
+    async with run_gateway(settings(tmp_path), kinds=kinds) as gateway:
         heard = await gateway.ask(request("Is water wet?"))
         named = await gateway.ask(request("Is it?", routes=["mountain/valley"]))
     assert (heard.answer.text, heard.answer.route) == ("Is water wet?", "mountain/canyon")
@@ -39,5 +39,5 @@ async def test_a_kind_that_nobody_handed_in_stops_the_start_and_names_the_line(t
     with pytest.raises(
         ConfigurationError, match=r"agents\.yaml:4: providers\[0\]\.kind: .*parrot; kinds: azure"
     ):
-        async with running(settings(tmp_path)):
+        async with run_gateway(settings(tmp_path)):
             pass

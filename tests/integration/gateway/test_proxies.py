@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from parley.gateway.settings import GatewaySettings
-from tests.integration.gateway.harness import failure_of, request, running
+from tests.integration.gateway.harness import failure_of, request, run_gateway
 from tests.support.model_server import ModelServer
 
 
@@ -17,12 +17,12 @@ async def test_models_are_asked_by_the_proxy_but_for_hosts_that_are_named(
         settings = GatewaySettings(
             openai_base_url="http://models.invalid/v1", local_model="off", openrouter_api_key=None
         )
-        async with running(settings) as gateway:
+        async with run_gateway(settings) as gateway:
             heard = await gateway.ask(request())
             assert heard.answer.text
             assert proxy.ledger.calls
         monkeypatch.setenv("NO_PROXY", ".invalid")
-        async with running(settings) as gateway:
+        async with run_gateway(settings) as gateway:
             failed = await failure_of(gateway, request(timeout=60))
             assert "models.invalid" in failed.message
 
@@ -38,7 +38,7 @@ async def test_a_proxy_that_refuses_is_named_with_what_it_says(monkeypatch: pyte
         settings = GatewaySettings(
             openai_base_url="https://models.invalid/v1", local_model="off", openrouter_api_key=None
         )
-        async with running(settings) as gateway:
+        async with run_gateway(settings) as gateway:
             failed = await failure_of(gateway, request(timeout=60))
     assert failed.reason == "PROVIDER_UNREACHABLE"
     assert "the proxy refuses: 407 Proxy Authentication Required" in failed.message

@@ -10,13 +10,13 @@ import pytest
 from parley.gateway.routing.call import Timeouts
 from tests.integration.gateway.harness import (
     failure_of,
-    one_server,
+    make_structured_request,
     request,
     routes_file,
-    running,
-    structured,
+    run_gateway,
+    run_with_server,
 )
-from tests.integration.gateway.looking_up import READ, SECRET, asking, looks_up
+from tests.integration.gateway.looking_up import READ, SECRET, looks_up, make_request_with_tools
 from tests.integration.gateway.scenarios import KEYS
 from tests.support.model_server import (
     Call,
@@ -45,7 +45,7 @@ def api(responses: bool) -> str:
 async def test_reasoning_is_a_sign_of_life_and_no_part_of_the_answer(responses: bool) -> None:
     async with (
         ModelServer(responses=responses, answer=Reasoned(LONG, "Yes."), latency=SLOW) as server,
-        one_server(server, first_token_timeout_seconds=1.5, idle_timeout_seconds=1.5) as gateway,
+        run_with_server(server, first_token_timeout_seconds=1.5, idle_timeout_seconds=1.5) as gateway,
     ):
         heard = await gateway.ask()
         assert len(heard.attempts) == 1
@@ -57,7 +57,7 @@ async def test_a_model_that_is_said_to_think_may_be_silent_for_longer_than_other
     silent = Rule(answer=Reasoned(LONG, "Yes, it is.", hidden=True))
     async with (
         ModelServer(rules=[silent], latency=SLOW) as server,
-        one_server(server, idle_timeout_seconds=1.0) as gateway,
+        run_with_server(server, idle_timeout_seconds=1.0) as gateway,
     ):
         assert (await gateway.ask()).answer.text == "Yes, it is."
         server.rules = [Rule(answer="Yes, it is.", latency=Latency(20.0, first_token_share=0.01))]
@@ -69,7 +69,7 @@ async def test_a_route_that_reasons_is_not_hedged(responses: bool, tmp_path: Pat
     async with (
         ModelServer(answer=Reasoned(LONG, "Yes."), latency=SLOW) as first,
         ModelServer(answer="No.") as second,
-        running(
+        run_gateway(
             routes_file(tmp_path, first, second, api=api(responses)),
             environment=KEYS,
             timeouts=Timeouts(route_attempt_seconds=15.0, hedge_seconds=1.5),
@@ -85,13 +85,13 @@ async def test_a_route_that_asks_for_tools_is_not_hedged(responses: bool, tmp_pa
     async with (
         ModelServer(rules=looks_up(calls), latency=SLOW) as first,
         ModelServer(answer="No.") as second,
-        running(
+        run_gateway(
             routes_file(tmp_path, first, second, api=api(responses)),
             environment=KEYS,
             timeouts=Timeouts(route_attempt_seconds=15.0, hedge_seconds=1.5),
         ) as gateway,
     ):
-        assert (await gateway.ask(asking())).answer.text == "It opens at 7 bar."
+        assert (await gateway.ask(make_request_with_tools())).answer.text == "It opens at 7 bar."
         assert not second.ledger.calls
 
 
@@ -113,9 +113,9 @@ async def test_an_answer_that_was_all_reasoning_is_truncated_and_paid_for_once(
     async with (
         ModelServer(rules=[rule, SPENT]) as first,
         ModelServer() as second,
-        running(routes_file(tmp_path, first, second, api=api(responses)), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second, api=api(responses)), environment=KEYS) as gateway,
     ):
-        asked = structured(accepts_prose=True) if shaped else request()
+        asked = make_structured_request(accepts_prose=True) if shaped else request()
         asked.max_output_tokens = 60
         failure = await failure_of(gateway, asked)
         assert failure.reason == "TRUNCATED"
@@ -129,7 +129,7 @@ async def test_an_answer_that_was_all_reasoning_is_truncated_and_paid_for_once(
 
 async def test_an_endpoint_that_says_stop_where_its_tokens_ended_is_not_believed() -> None:
     body = Reasoned(LONG, "")
-    async with ModelServer(answer=body) as server, one_server(server) as gateway:
+    async with ModelServer(answer=body) as server, run_with_server(server) as gateway:
         assert (await failure_of(gateway, request(max_output_tokens=40))).reason == "TRUNCATED"
         failure = await failure_of(gateway, request(max_output_tokens=4000, timeout=30))
         assert failure.reason == "EMPTY_ANSWER"
@@ -141,7 +141,10 @@ async def test_reasoning_without_a_first_tag_that_is_cut_off_is_no_answer(respon
         Rule(answer=f"{LONG}</think>Yes.", times=2),
         Rule(answer=LONG * 2, fault=Fault(FaultKind.CUT_SHORT)),
     )
-    async with ModelServer(responses=responses, rules=[whole, cut]) as server, one_server(server) as gateway:
+    async with (
+        ModelServer(responses=responses, rules=[whole, cut]) as server,
+        run_with_server(server) as gateway,
+    ):
         for _ in range(2):
             assert (await gateway.ask()).answer.text == "Yes."
         assert (await failure_of(gateway)).reason == "TRUNCATED"
@@ -152,7 +155,10 @@ async def test_reasoning_without_a_first_tag_that_is_cut_off_is_no_answer(respon
 @pytest.mark.parametrize("stray", ["Yes.</think>", "Yes.\n</think>\n", "Is it?</think>Yes."])
 async def test_a_stray_end_tag_takes_no_answer_and_changes_no_later_one(stray: str) -> None:
     cut = Rule(answer="It is wet, since it is water.", fault=Fault(FaultKind.CUT_SHORT))
-    async with ModelServer(rules=[Rule(answer=stray, times=1), cut]) as server, one_server(server) as gateway:
+    async with (
+        ModelServer(rules=[Rule(answer=stray, times=1), cut]) as server,
+        run_with_server(server) as gateway,
+    ):
         assert (await gateway.ask()).answer.text == "Yes."
         later = (await gateway.ask()).answer
     assert later.truncated
@@ -161,8 +167,8 @@ async def test_a_stray_end_tag_takes_no_answer_and_changes_no_later_one(stray: s
 
 async def test_an_answer_that_stands_whole_in_reasoning_without_an_end_is_found_there() -> None:
     whole = '{"stand": "wet", "confidence": 80}'
-    async with ModelServer(answer=f"<think>It is wet. {whole}") as server, one_server(server) as gateway:
-        assert json.loads((await gateway.ask(structured())).answer.text) == json.loads(whole)
+    async with ModelServer(answer=f"<think>It is wet. {whole}") as server, run_with_server(server) as gateway:
+        assert json.loads((await gateway.ask(make_structured_request())).answer.text) == json.loads(whole)
         assert len(server.ledger.calls) == 1
         assert (await failure_of(gateway)).reason == "EMPTY_ANSWER", (
             "of prose it cannot be told where it begins"
@@ -175,9 +181,9 @@ async def test_reasoning_goes_back_with_the_results_of_tools_by_responses(hidden
     rules = [Rule(Match(tool_results=0), answer=thought), Rule(answer="At 7 bar.")]
     async with (
         ModelServer(rules=rules, reasoning_back="wanted") as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
-        assert (await gateway.ask(asking())).answer.text == "At 7 bar."
+        assert (await gateway.ask(make_request_with_tools())).answer.text == "At 7 bar."
         first, second = server.ledger.calls
     assert first.body["include"] == ["reasoning.encrypted_content"]
     kinds = [item.get("type", "message") for item in second.body["input"]]
@@ -191,10 +197,10 @@ async def test_a_model_that_seals_no_reasoning_is_asked_without_from_then_on() -
     rules = [Rule(Match(tool_results=0), answer=READ), Rule(answer="At 7 bar.")]
     async with (
         ModelServer(rules=rules, reasoning_back="refused") as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         for requests in (3, 2):
-            assert (await gateway.ask(asking())).answer.usage.requests == requests
+            assert (await gateway.ask(make_request_with_tools())).answer.usage.requests == requests
         assert all("tools" in call.body for call in server.ledger.calls)
         assert ["include" in call.body for call in server.ledger.calls] == [True] + [False] * 4
 
@@ -209,11 +215,11 @@ async def test_reasoning_goes_back_by_chat_only_where_it_is_missed(
     ]
     async with (
         ModelServer(responses=False, rules=rules, reasoning_back=back) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         await gateway.ask()  # which finds out that there is only Chat
         for count in requests:
-            assert (await gateway.ask(asking())).answer.usage.requests == count
+            assert (await gateway.ask(make_request_with_tools())).answer.usage.requests == count
         messages = server.ledger.calls[-1].body["messages"]
     sent = [each.get("reasoning_content") for each in messages if "tool_calls" in each]
     assert sent == ["I had better look." if back == "wanted" else None]
@@ -232,8 +238,8 @@ async def test_a_model_that_ignores_the_limit_is_asked_once_more_without_tools(
         given = ignores_the_limit(call)
         return {"stand": given} if shaped and isinstance(given, str) else given
 
-    async with ModelServer(responses=responses, answer=answer) as server, one_server(server) as gateway:
-        found = (await gateway.ask(asking(limit=2, structured=shaped))).answer
+    async with ModelServer(responses=responses, answer=answer) as server, run_with_server(server) as gateway:
+        found = (await gateway.ask(make_request_with_tools(limit=2, structured=shaped))).answer
         *_, ignored, last = server.ledger.calls
     assert "It opens at 7 bar." in found.text
     assert len(found.tool_calls) == 2, "what was asked for after the limit is not run"
@@ -247,8 +253,8 @@ async def test_a_model_that_ignores_the_limit_is_asked_once_more_without_tools(
 
 @BOTH
 async def test_a_model_that_only_ever_calls_tools_has_failed_after_one_more_turn(responses: bool) -> None:
-    async with ModelServer(responses=responses, answer=READ) as server, one_server(server) as gateway:
-        failure = await failure_of(gateway, asking(limit=1))
+    async with ModelServer(responses=responses, answer=READ) as server, run_with_server(server) as gateway:
+        failure = await failure_of(gateway, make_request_with_tools(limit=1))
         assert failure.reason == "EMPTY_ANSWER"
         assert "only calls of tools" in failure.message
         assert len([call for call in server.ledger.calls if call.status == 200]) == 3
@@ -258,8 +264,8 @@ async def test_a_model_that_only_ever_calls_tools_has_failed_after_one_more_turn
 @BOTH
 async def test_what_a_model_wrote_beside_a_call_that_it_may_not_make_is_its_answer(responses: bool) -> None:
     both = ToolCalls(READ.calls, text="It opens at 7 bar.")
-    async with ModelServer(responses=responses, answer=both) as server, one_server(server) as gateway:
-        heard = await gateway.ask(asking(limit=1))
+    async with ModelServer(responses=responses, answer=both) as server, run_with_server(server) as gateway:
+        heard = await gateway.ask(make_request_with_tools(limit=1))
     assert heard.answer.text == "It opens at 7 bar."
     assert len(heard.answer.tool_calls) == 1
 
@@ -270,7 +276,7 @@ async def test_what_a_reasoning_model_refuses_is_left_out_from_then_on(responses
     asked.agent.temperature = 0.5
     async with (
         ModelServer(responses=responses, reasoning_model=True) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         await gateway.ask(asked)
         before = len(server.ledger.calls)

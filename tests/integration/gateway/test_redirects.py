@@ -7,7 +7,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from parley.gateway.settings import GatewaySettings
-from tests.integration.gateway.harness import failure_of, request, running
+from tests.integration.gateway.harness import failure_of, request, run_gateway
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -39,7 +39,7 @@ async def test_no_redirect_is_followed(status: int, elsewhere: str, tmp_path: Pa
         settings = GatewaySettings(
             agents_file=file, local_model="off", openai_api_key=None, openrouter_api_key=None
         )
-        async with running(settings, environment={"MY_KEY": "house-key-0123456789"}) as gateway:
+        async with run_gateway(settings, environment={"MY_KEY": "house-key-0123456789"}) as gateway:
             failed = await failure_of(gateway, request(timeout=60))
         assert stolen == []
         assert f"{status} the endpoint redirects to 127.0.0.1:" in failed.message

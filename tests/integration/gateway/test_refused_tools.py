@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.integration.gateway.harness import failure_of, one_server
-from tests.integration.gateway.looking_up import BOTH, FILES, NAMES, READ, asking, gateway_for, looks_up
+from tests.integration.gateway.harness import failure_of, run_with_server
+from tests.integration.gateway.looking_up import (
+    BOTH,
+    FILES,
+    NAMES,
+    READ,
+    gateway_for,
+    looks_up,
+    make_request_with_tools,
+)
 from tests.support.model_server import Fault, Match, ModelServer, Rule, error
 
 REFUSALS = {
@@ -25,8 +33,8 @@ async def test_an_endpoint_that_refuses_tools_gets_the_documents_from_then_on(
     rules = [Rule(Match(tools=True), fault=refusal), Rule(answer="It opens at 7 bar.")]
     async with gateway_for(rules, responses=responses) as (server, gateway):
         await gateway.ask()
-        heard = await gateway.ask(asking())
-        again = await gateway.ask(asking())
+        heard = await gateway.ask(make_request_with_tools())
+        again = await gateway.ask(make_request_with_tools())
         route = (await gateway.routes())["openai/m-1"]
         *_, refused, asked, last = server.ledger.calls
     assert (heard.answer.usage.requests, again.answer.usage.requests) == (2, 1)
@@ -45,11 +53,11 @@ async def test_an_endpoint_that_refuses_tools_gets_the_documents_from_then_on(
 async def test_a_model_that_takes_tools_but_not_beside_a_schema_keeps_them_without_one() -> None:
     told = error(400, "Function calling with a response mime type: 'application/json' schema is unsupported")
     rules = looks_up(READ)
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         server.rules = [Rule(Match(tools=True), fault=told, times=1), Rule(answer={"stand": "at 7 bar"})]
-        assert (await gateway.ask(asking(structured=True))).answer.usage.requests == 2
+        assert (await gateway.ask(make_request_with_tools(structured=True))).answer.usage.requests == 2
         server.rules = rules
-        assert len((await gateway.ask(asking())).answer.tool_calls) == 1
+        assert len((await gateway.ask(make_request_with_tools())).answer.tool_calls) == 1
 
 
 async def test_a_context_overflow_that_speaks_of_tools_is_no_refusal_of_them() -> None:
@@ -57,5 +65,5 @@ async def test_a_context_overflow_that_speaks_of_tools_is_no_refusal_of_them() -
         400, "maximum context length is 8192 tokens, 9000 in the messages and functions. Reduce the length."
     )
     async with gateway_for([Rule(fault=told, times=1), *looks_up(READ)]) as (_, gateway):
-        assert (await failure_of(gateway, asking())).reason == "CONTEXT_OVERFLOW"
-        assert len((await gateway.ask(asking())).answer.tool_calls) == 1
+        assert (await failure_of(gateway, make_request_with_tools())).reason == "CONTEXT_OVERFLOW"
+        assert len((await gateway.ask(make_request_with_tools())).answer.tool_calls) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import KEY, Gateway, failure_of, request, routes_file, running
+from tests.integration.gateway.harness import KEY, Gateway, failure_of, request, routes_file, run_gateway
 from tests.integration.gateway.scenarios import KEYS
 from tests.support.model_server import Call, Match, ModelServer, Rule
 
@@ -44,10 +44,10 @@ class Followed:
 
 
 @asynccontextmanager
-async def followed(
+async def follow_gateway(
     folder: Path, server: ModelServer, capfd: pytest.CaptureFixture[str], **more: Any
 ) -> AsyncIterator[Followed]:
-    async with running(routes_file(folder, server, **more), environment=KEYS) as gateway:
+    async with run_gateway(routes_file(folder, server, **more), environment=KEYS) as gateway:
         yield Followed(gateway, folder / "agents.yaml", capfd)
 
 
@@ -64,12 +64,14 @@ async def followed(
 async def test_a_file_with_an_endpoint_that_cannot_be_asked_is_refused_and_the_next_one_taken(
     provider: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with ModelServer(answer="one") as server, followed(tmp_path, server, capfd) as file:
+    async with ModelServer(answer="one") as server, follow_gateway(tmp_path, server, capfd) as file:
         said = await file.becomes(f"providers:\n  - {{name: p1, {provider}}}\n")
         assert "not taken over" in said
         assert "agents.yaml:2: providers[0]." in said
         assert (await file.gateway.ask()).answer.text == "one"
-        assert "not taken over" not in await file.becomes("agents:\n  - role: poet\n" + good(server))
+        assert "not taken over" not in await file.becomes(
+            "agents:\n  - role: poet\n" + write_configuration(server)
+        )
         assert "poet" in await file.agents()
 
 
@@ -79,7 +81,7 @@ async def test_a_file_that_is_empty_for_a_moment_takes_no_route_away(
     async with (
         ModelServer(answer="one") as server,
         # With OpenAI set too, a file without providers could be used.
-        followed(tmp_path, server, capfd, openai_api_key=KEY, openai_base_url=server.base_url) as file,
+        follow_gateway(tmp_path, server, capfd, openai_api_key=KEY, openai_base_url=server.base_url) as file,
     ):
         assert "is empty" in await file.becomes("")
         assert "is empty" in await file.becomes("# to be written\n")
@@ -89,7 +91,7 @@ async def test_a_file_that_is_empty_for_a_moment_takes_no_route_away(
 async def test_a_file_that_leaves_no_provider_changes_neither_routes_nor_agents(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with ModelServer(answer="one") as server, followed(tmp_path, server, capfd) as file:
+    async with ModelServer(answer="one") as server, follow_gateway(tmp_path, server, capfd) as file:
         before = await file.agents()
         assert "leaves no provider" in await file.becomes("agents:\n  - role: poet\n")
         assert await file.agents() == before
@@ -109,7 +111,7 @@ async def test_a_key_in_a_file_is_changed_without_a_restart(tmp_path: Path) -> N
         settings = routes_file(tmp_path, server)
         file = tmp_path / "agents.yaml"
         file.write_text(file.read_text().replace("api_key_env: KEY_1", "api_key_file: key"))
-        async with running(settings) as gateway:
+        async with run_gateway(settings) as gateway:
             await gateway.ask()
             key.write_text("house-key-22\n")
             async with asyncio.timeout(30):
@@ -123,7 +125,7 @@ async def test_a_model_that_is_not_on_its_providers_list_is_not_asked_for(tmp_pa
         settings = routes_file(tmp_path, server)
         file = tmp_path / "agents.yaml"
         file.write_text(file.read_text().replace("    api:", "    models: [m, n]\n    api:"))
-        async with running(settings, environment=KEYS) as gateway:
+        async with run_gateway(settings, environment=KEYS) as gateway:
             assert (await gateway.ask(request(routes=["p1/n"]))).answer.text == "one"
             refused = await failure_of(gateway, request(routes=["p1/huge"]))
             assert list((await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())).open_providers) == []
@@ -131,7 +133,7 @@ async def test_a_model_that_is_not_on_its_providers_list_is_not_asked_for(tmp_pa
     assert [call.model for call in server.ledger.calls] == ["n"]
 
 
-def good(server: ModelServer) -> str:
+def write_configuration(server: ModelServer) -> str:
     return (
         f"providers:\n  - {{name: p1, base_url: '{server.base_url}', api_key_env: KEY_1}}\n"
         "routes:\n  - {provider: p1, model: m}\n"

@@ -8,7 +8,7 @@ from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from parley.gateway.settings import GatewaySettings
-from tests.integration.gateway.harness import request, running, structured
+from tests.integration.gateway.harness import make_structured_request, request, run_gateway
 
 KEY = "house-key-0123456789"
 
@@ -47,8 +47,8 @@ async def test_the_key_is_in_no_piece_and_no_answer(is_structured: bool) -> None
             openai_api_key=SecretStr(KEY),
             openrouter_api_key=None,
         )
-        async with running(settings) as gateway:
-            heard = await gateway.ask(structured() if is_structured else request())
+        async with run_gateway(settings) as gateway:
+            heard = await gateway.ask(make_structured_request() if is_structured else request())
     assert "***" in heard.answer.text
     assert "***" in heard.answer.model
     assert KEY not in str(heard)

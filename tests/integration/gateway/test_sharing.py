@@ -13,20 +13,27 @@ from parley.gateway.wire.api import Api
 from parley.storage.ports import StoreUnavailableError
 from parley.storage.sqlite.documents import SqliteDocuments
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import Gateway, failure_of, kinds_with, request, running, settings_for
+from tests.integration.gateway.harness import (
+    Gateway,
+    failure_of,
+    kinds_with,
+    request,
+    run_gateway,
+    settings_for,
+)
 from tests.support.model_server import Latency, ModelServer, Rule, error
 
 ROUTE = "openai/m-1"
 
 
 @asynccontextmanager
-async def several(
+async def run_several(
     server: ModelServer, folder: Path, count: int = 2, cooldown: float = 60.0
 ) -> AsyncIterator[list[Gateway]]:
     async with AsyncExitStack() as stack:
         yield [
             await stack.enter_async_context(
-                running(
+                run_gateway(
                     settings_for(server, store=f"sqlite:///{folder}", lease_seconds=1.0),
                     policy=BreakerPolicy(cooldown_seconds=cooldown),
                     kinds=kinds_with(api=Api.CHAT),
@@ -51,7 +58,7 @@ async def test_a_breaker_that_opens_at_one_replica_is_open_at_the_others_within_
 ) -> None:
     async with (
         ModelServer(rules=[Rule(fault=error(503))]) as server,
-        several(server, tmp_path, 3) as (one, two, three),
+        run_several(server, tmp_path, 3) as (one, two, three),
     ):
         await failure_of(one)
         for other in (two, three):
@@ -65,7 +72,7 @@ async def test_a_breaker_that_opens_at_one_replica_is_open_at_the_others_within_
 async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path: Path) -> None:
     async with (
         ModelServer(rules=[Rule(fault=error(503), times=3)]) as server,
-        several(server, tmp_path, 3, cooldown=2.5) as gateways,
+        run_several(server, tmp_path, 3, cooldown=2.5) as gateways,
     ):
         await failure_of(gateways[0])
         for each in gateways:
@@ -74,11 +81,11 @@ async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path
         server.rules = []
         server.latency = Latency(0.4)
 
-        async def ready() -> bool:
+        async def are_ready() -> bool:
             retry = [(await each.routes())[ROUTE].retry_at.ToDatetime(UTC) for each in gateways]
             return max(retry) <= datetime.now(UTC)
 
-        await until(ready, within=30)
+        await until(are_ready, within=30)
         heard = await asyncio.gather(*(each.ask() for each in gateways))
         assert all(each.answer.text for each in heard)
         first, second, *_ = sorted(server.ledger.calls, key=lambda record: record.started)
@@ -92,15 +99,15 @@ async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path
 async def test_without_the_store_every_replica_goes_by_what_it_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: object, **__: object) -> None:
+    async def fail_as_away(*_: object, **__: object) -> None:
         raise StoreUnavailableError("away")
 
     async with (
         ModelServer(rules=[Rule(fault=error(503), times=3)]) as server,
-        several(server, tmp_path, 1, cooldown=0.2) as (one,),
+        run_several(server, tmp_path, 1, cooldown=0.2) as (one,),
     ):
         for method in ("get", "find", "insert", "update"):
-            monkeypatch.setattr(SqliteDocuments, method, away)
+            monkeypatch.setattr(SqliteDocuments, method, fail_as_away)
         await failure_of(one)
         assert await is_(one, "OPEN")
         await asyncio.sleep(0.25)
@@ -114,7 +121,7 @@ async def test_without_the_store_every_replica_goes_by_what_it_sees(
 async def test_callers_of_one_call_at_two_replicas_pay_once_and_a_later_one_gets_what_is_stored(
     tmp_path: Path,
 ) -> None:
-    async with ModelServer(latency=Latency(0.5)) as server, several(server, tmp_path) as (one, two):
+    async with ModelServer(latency=Latency(0.5)) as server, run_several(server, tmp_path) as (one, two):
         asked = request(step="round/1/propose/ada")
         heard = await asyncio.gather(one.ask(asked), two.ask(asked))
         later = await two.ask(asked)
@@ -126,7 +133,7 @@ async def test_callers_of_one_call_at_two_replicas_pay_once_and_a_later_one_gets
 
 
 async def test_cancel_at_one_replica_stops_a_call_that_runs_at_another(tmp_path: Path) -> None:
-    async with ModelServer(latency=Latency(30)) as server, several(server, tmp_path) as (one, two):
+    async with ModelServer(latency=Latency(30)) as server, run_several(server, tmp_path) as (one, two):
         asked = request(step="s")
         call = asyncio.create_task(failure_of(one, asked))
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
@@ -137,7 +144,7 @@ async def test_cancel_at_one_replica_stops_a_call_that_runs_at_another(tmp_path:
 
 
 async def test_a_caller_that_hung_up_finds_its_answer_when_it_comes_back(tmp_path: Path) -> None:
-    async with ModelServer(latency=Latency(0.3)) as server, several(server, tmp_path) as (one, two):
+    async with ModelServer(latency=Latency(0.3)) as server, run_several(server, tmp_path) as (one, two):
         asked = request(step="s")
         call = one.stub.Generate(asked, timeout=20)
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)

@@ -11,11 +11,11 @@ import pytest
 from parley.runtime.large_texts import in_thread_per_tenant
 from tests.integration.gateway.harness import (
     failure_of,
-    one_server,
+    make_structured_request,
     request,
     routes_file,
-    running,
-    structured,
+    run_gateway,
+    run_with_server,
 )
 from tests.integration.gateway.scenarios import KEYS
 from tests.support.model_server import (
@@ -31,8 +31,8 @@ from tests.support.model_server import (
 
 @pytest.mark.parametrize("responses", [True, False])
 async def test_a_structured_answer_streams_and_satisfies_its_schema(responses: bool) -> None:
-    async with ModelServer(responses=responses) as server, one_server(server) as gateway:
-        heard = await gateway.ask(structured())
+    async with ModelServer(responses=responses) as server, run_with_server(server) as gateway:
+        heard = await gateway.ask(make_structured_request())
         assert server.ledger.calls[-1].streamed
     assert heard.text() == heard.answer.text
     assert set(json.loads(heard.answer.text)) == {"stand", "confidence"}
@@ -49,10 +49,10 @@ async def test_a_schema_is_checked_in_a_thread_once_and_each_other_one_too(
         return await in_thread_per_tenant(work)
 
     monkeypatch.setattr("parley.gateway.servicer.in_thread_per_tenant", count)
-    asked = structured()
+    asked = make_structured_request()
     schema = json.loads(asked.schema.json_schema)
     counts = []
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         for description in ("one", "one", "other"):
             schema["description"] = f"{description} " * 100
             asked.schema.json_schema = json.dumps(schema)
@@ -69,9 +69,9 @@ async def test_deltas_of_a_structured_answer_are_what_the_model_said_and_its_end
     latency = Latency(0.2, first_token_share=0.1)
     async with (
         ModelServer(responses=responses, latency=latency, answer=said) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
-        heard = await gateway.ask(structured())
+        heard = await gateway.ask(make_structured_request())
     assert len(heard.attempts) == 1
     assert len(heard.deltas) > 1
     assert heard.text() == said.replace("\x07", "")
@@ -85,9 +85,9 @@ async def test_a_re_ask_voids_the_text_that_did_not_satisfy_the_schema(responses
     latency = Latency(0.1, first_token_share=0.1)
     async with (
         ModelServer(responses=responses, rules=rules, latency=latency) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
-        heard = await gateway.ask(structured())
+        heard = await gateway.ask(make_structured_request())
     assert [(attempt.number, attempt.route) for attempt in heard.attempts] == [
         (1, "openai/m-1"),
         (2, "openai/m-1"),
@@ -103,10 +103,10 @@ async def test_an_endpoint_that_streams_no_schema_answers_in_one_piece_and_that_
 ) -> None:
     async with (
         ModelServer(responses=responses, schema_streaming=False) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
         await gateway.ask()
-        first, again = [await gateway.ask(structured()) for _ in range(2)]
+        first, again = [await gateway.ask(make_structured_request()) for _ in range(2)]
         await gateway.ask()
         route = (await gateway.routes())["openai/m-1"]
         refused, answered, last, plain = server.ledger.calls[-4:]
@@ -131,26 +131,26 @@ async def test_an_endpoint_that_refuses_every_stream_answers_in_one_piece(
     ]
     async with (
         ModelServer(responses=responses, rules=rules, schema_support=schemas) as server,
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
     ):
-        for asked in (structured(), request()) * 2:
+        for asked in (make_structured_request(), request()) * 2:
             assert (await gateway.ask(asked)).answer.text == '{"stand": "Yes", "confidence": 7}'
         assert [each.streamed for each in server.ledger.calls[-2:]] == [False, False]
-        assert (await gateway.ask(structured())).answer.usage.requests == 1
+        assert (await gateway.ask(make_structured_request())).answer.usage.requests == 1
 
 
 async def test_an_answer_to_a_schema_may_be_held_back_until_it_is_whole() -> None:
     async with (
         ModelServer(latency=Latency(0.6)) as server,
-        one_server(server, first_token_timeout_seconds=0.3) as gateway,
+        run_with_server(server, first_token_timeout_seconds=0.3) as gateway,
     ):
-        assert (await gateway.ask(structured())).answer.text
+        assert (await gateway.ask(make_structured_request())).answer.text
         assert "no text within" in (await failure_of(gateway, request(timeout=30))).message
 
 
 async def test_text_that_comes_in_one_piece_is_heard_to_its_end() -> None:
     rules = [Rule(Match(streamed=True), fault=error(400, param="stream")), Rule(answer="half a pair: \ud800")]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         heard = await gateway.ask()
     assert heard.text() == heard.answer.text == "half a pair: \ufffd"
 
@@ -160,9 +160,9 @@ async def test_every_route_may_be_asked_again_for_the_form_of_its_answer(tmp_pat
     async with (
         ModelServer(rules=[wrong, Rule(fault=error(500))]) as first,
         ModelServer(rules=[wrong]) as second,
-        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
     ):
-        answer = (await gateway.ask(structured())).answer
+        answer = (await gateway.ask(make_structured_request())).answer
         assert answer.route == "p2/m"
         assert answer.repeats == 2
         assert (len(first.ledger.calls), len(second.ledger.calls)) == (2, 2)
@@ -171,8 +171,8 @@ async def test_every_route_may_be_asked_again_for_the_form_of_its_answer(tmp_pat
 @pytest.mark.parametrize("kind", [FaultKind.BROKEN_STRUCTURE, FaultKind.WRONG_STRUCTURE])
 async def test_a_wrong_structure_is_asked_again_once_with_the_error(kind: FaultKind) -> None:
     rules = [Rule(fault=Fault(kind), times=1)]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
-        answer = (await gateway.ask(structured())).answer
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
+        answer = (await gateway.ask(make_structured_request())).answer
         assert answer.repeats == 1
         assert answer.usage.requests == 2
         assert answer.usage.input_tokens == sum(record.tokens_in for record in server.ledger.calls)
@@ -182,8 +182,8 @@ async def test_a_wrong_structure_is_asked_again_once_with_the_error(kind: FaultK
 
 async def test_a_structure_that_stays_wrong_fails_honestly() -> None:
     rules = [Rule(fault=Fault(FaultKind.WRONG_STRUCTURE))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
-        failure = await failure_of(gateway, structured())
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
+        failure = await failure_of(gateway, make_structured_request())
         assert (failure.code, failure.reason) == (
             grpc.StatusCode.FAILED_PRECONDITION,
             "INVALID_STRUCTURED_ANSWER",
@@ -225,8 +225,8 @@ DEVIATIONS = {
 
 @pytest.mark.parametrize("said", DEVIATIONS.values(), ids=DEVIATIONS)
 async def test_a_usual_deviation_of_a_structured_answer_is_read_and_not_asked_for_again(said: str) -> None:
-    async with ModelServer(answer=said) as server, one_server(server) as gateway:
-        answer = (await gateway.ask(structured())).answer
+    async with ModelServer(answer=said) as server, run_with_server(server) as gateway:
+        answer = (await gateway.ask(make_structured_request())).answer
         assert json.loads(answer.text) == json.loads(WHOLE)
         assert (answer.repeats, len(server.ledger.calls)) == (0, 1)
 
@@ -243,8 +243,8 @@ async def test_where_prose_will_do_the_fuller_answer_counts_when_neither_is_of_t
     said: list[str], given: str
 ) -> None:
     rules = [Rule(answer=said[0], times=1), Rule(answer=said[1])]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
-        answer = (await gateway.ask(structured(accepts_prose=True))).answer
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
+        answer = (await gateway.ask(make_structured_request(accepts_prose=True))).answer
         assert answer.text == given
         assert (answer.repeats, answer.usage.requests) == (1, 2)
 
@@ -252,8 +252,8 @@ async def test_where_prose_will_do_the_fuller_answer_counts_when_neither_is_of_t
 @pytest.mark.parametrize("fault", [error(400, "no"), Fault(FaultKind.EMPTY_ANSWER)])
 async def test_where_prose_will_do_it_counts_when_asking_again_brings_nothing(fault: Fault) -> None:
     rules = [Rule(answer="Yes, it is.", times=1), Rule(fault=fault)]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
-        assert (await gateway.ask(structured(accepts_prose=True))).answer.text == "Yes, it is."
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
+        assert (await gateway.ask(make_structured_request(accepts_prose=True))).answer.text == "Yes, it is."
 
 
 async def test_prose_does_not_stand_in_the_way_of_another_route(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ async def test_prose_does_not_stand_in_the_way_of_another_route(tmp_path: Path) 
     async with (
         ModelServer(rules=rules) as first,
         ModelServer() as second,
-        running(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
+        run_gateway(routes_file(tmp_path, first, second), environment=KEYS) as gateway,
     ):
-        answer = (await gateway.ask(structured(accepts_prose=True))).answer
+        answer = (await gateway.ask(make_structured_request(accepts_prose=True))).answer
         assert (answer.route, set(json.loads(answer.text))) == ("p2/m", {"stand", "confidence"})

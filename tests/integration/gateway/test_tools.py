@@ -11,8 +11,16 @@ import pytest
 
 from parley.gateway.routing.call import Timeouts
 from parley.v1 import agent_pb2, gateway_pb2
-from tests.integration.gateway.harness import failure_of, one_server, request, routes_file, running
-from tests.integration.gateway.looking_up import BOTH, NAMES, READ, SECRET, asking, gateway_for, looks_up
+from tests.integration.gateway.harness import failure_of, request, routes_file, run_gateway, run_with_server
+from tests.integration.gateway.looking_up import (
+    BOTH,
+    NAMES,
+    READ,
+    SECRET,
+    gateway_for,
+    looks_up,
+    make_request_with_tools,
+)
 from tests.support.model_server import (
     Fault,
     FaultKind,
@@ -34,8 +42,8 @@ async def test_an_agent_looks_up_what_it_was_only_told_of(responses: bool, struc
     then = {"stand": "at 7 bar"} if structured else "It opens at 7 bar."
     search = ToolCalls([ToolCall("list_files"), ToolCall("context_search", {"query": "valve opens"})])
     async with gateway_for(looks_up(search, READ, then=then), responses=responses) as (server, gateway):
-        answer = (await gateway.ask(asking(structured=structured))).answer
-        await gateway.ask(asking(structured=structured))
+        answer = (await gateway.ask(make_request_with_tools(structured=structured))).answer
+        await gateway.ask(make_request_with_tools(structured=structured))
         asked = server.ledger.calls[0 if responses else 1 :][:3]
     assert answer.text == (json.dumps(then) if structured else then)
     assert answer.prompt_characters_left_out == 0
@@ -60,7 +68,7 @@ async def test_an_agent_looks_up_what_it_was_only_told_of(responses: bool, struc
 @BOTH
 async def test_usage_is_that_of_all_requests_together(responses: bool) -> None:
     async with gateway_for(looks_up(READ, READ), responses=responses) as (server, gateway):
-        usage = (await gateway.ask(asking())).answer.usage
+        usage = (await gateway.ask(make_request_with_tools())).answer.usage
         paid = [record for record in server.ledger.calls if record.outcome is Outcome.ANSWERED]
     assert len(paid) == 3
     assert usage.input_tokens == sum(record.tokens_in for record in paid)
@@ -75,7 +83,7 @@ async def test_text_before_a_tool_call_is_void_for_those_who_read_along(response
     before, answer = looks_up(thinking)
     rules = [replace(before, ends_after=text_heard), answer]
     async with gateway_for(rules, responses=responses) as (_, gateway):
-        heard = await gateway.ask(asking(), on_delta=text_heard.set)
+        heard = await gateway.ask(make_request_with_tools(), on_delta=text_heard.set)
     assert [attempt.route for attempt in heard.attempts] == ["openai/m-1"] * 2
     last = "".join(delta.text for delta in heard.deltas if delta.route_attempt == 2)
     assert last == heard.answer.text == "It opens at 7 bar."
@@ -85,8 +93,8 @@ async def test_text_before_a_tool_call_is_void_for_those_who_read_along(response
 
 async def test_a_model_that_never_stops_asking_has_to_answer_once_its_caller_can_afford_no_more() -> None:
     async with gateway_for([Rule(Match(tools=True), answer=READ), Rule(answer="at 7 bar")]) as (_, gateway):
-        free = (await gateway.ask(asking(limit=20))).answer
-        bound = (await gateway.ask(asking(limit=20, affordable_input_tokens=3000))).answer
+        free = (await gateway.ask(make_request_with_tools(limit=20))).answer
+        bound = (await gateway.ask(make_request_with_tools(limit=20, affordable_input_tokens=3000))).answer
     assert (len(free.tool_calls), bound.text) == (20, "at 7 bar")
     assert 3 <= len(bound.tool_calls) < 20
     assert bound.usage.input_tokens + bound.usage.output_tokens <= 3000 < free.usage.input_tokens
@@ -100,7 +108,7 @@ async def test_a_model_that_never_stops_asking_has_to_answer_at_the_limit(
     two = ToolCalls([*READ.calls, *READ.calls])
     rules = [Rule(Match(tools=True), answer=two), Rule(answer="Enough.")]
     async with gateway_for(rules, responses=responses) as (server, gateway):
-        answer = (await gateway.ask(asking(limit=limit))).answer
+        answer = (await gateway.ask(make_request_with_tools(limit=limit))).answer
         last = server.ledger.calls[-1]
     assert answer.text == "Enough."
     assert len(answer.tool_calls) == allowed
@@ -112,7 +120,7 @@ async def test_a_model_that_never_stops_asking_has_to_answer_at_the_limit(
 
 async def test_a_model_that_asks_for_tools_when_it_may_not_has_given_no_answer() -> None:
     async with gateway_for([Rule(answer=READ)]) as (_, gateway):
-        failure = await failure_of(gateway, asking(limit=1))
+        failure = await failure_of(gateway, make_request_with_tools(limit=1))
         assert "holds no text" in failure.message
         assert (await gateway.routes())["openai/m-1"].failures_in_a_row == 0
 
@@ -121,7 +129,7 @@ async def test_a_model_that_asks_for_tools_when_it_may_not_has_given_no_answer()
 async def test_a_wrong_call_is_told_to_the_model_and_not_to_the_caller(responses: bool) -> None:
     wrong = ToolCalls([ToolCall("file_read", {"path": "../../etc/passwd"}), ToolCall("shell", {"run": "ls"})])
     async with gateway_for(looks_up(wrong), responses=responses) as (server, gateway):
-        answer = (await gateway.ask(asking())).answer
+        answer = (await gateway.ask(make_request_with_tools())).answer
         results = server.ledger.calls[-1].tool_results
     assert results == (
         "There is no document '../../etc/passwd'. Documents: docs/valve.md, docs/pump.md.",
@@ -132,7 +140,7 @@ async def test_a_wrong_call_is_told_to_the_model_and_not_to_the_caller(responses
 
 async def test_a_stored_answer_keeps_what_was_looked_up() -> None:
     async with gateway_for(looks_up(READ)) as (server, gateway):
-        asked = asking(step="round/1/propose/ada")
+        asked = make_request_with_tools(step="round/1/propose/ada")
         paid = (await gateway.ask(asked)).answer
         stored = (await gateway.ask(asked)).answer
         assert len(server.ledger.calls) == 2
@@ -148,7 +156,7 @@ async def test_the_re_ask_of_a_structured_answer_offers_no_tools_and_keeps_what_
     ]
     for responses in (True, False):
         async with gateway_for(rules, responses=responses) as (server, gateway):
-            answer = (await gateway.ask(asking(structured=True))).answer
+            answer = (await gateway.ask(make_request_with_tools(structured=True))).answer
             last = server.ledger.calls[-1]
         assert (answer.repeats, len(answer.tool_calls)) == (1, 1)
         assert last.body["tool_choice"] == "none"
@@ -163,8 +171,8 @@ async def test_a_failure_between_two_tool_calls_goes_on_at_the_next_route_from_t
     broken = [Rule(Match(tool_results=0), answer=READ), Rule(fault=error(500))]
     async with ModelServer(rules=broken) as bad, ModelServer(rules=looks_up(READ)) as good:
         settings = routes_file(tmp_path, bad, good)
-        async with running(settings, environment={"KEY_1": "a", "KEY_2": "b"}) as gateway:
-            answer = (await gateway.ask(asking())).answer
+        async with run_gateway(settings, environment={"KEY_1": "a", "KEY_2": "b"}) as gateway:
+            answer = (await gateway.ask(make_request_with_tools())).answer
         assert [len(record.tool_results) for record in good.ledger.calls] == [0, 1]
     assert answer.route == "p2/m"
     assert len(answer.tool_calls) == 1
@@ -177,19 +185,21 @@ async def test_a_tool_call_that_begins_is_a_sign_of_life() -> None:
     for responses in (True, False):
         async with (
             ModelServer(rules=rules, responses=responses) as server,
-            one_server(server, first_token_timeout_seconds=0.6) as gateway,
+            run_with_server(server, first_token_timeout_seconds=0.6) as gateway,
         ):
             await gateway.ask(request("warm", timeout=10))
-            assert (await gateway.ask(asking())).answer.usage.requests == 2
+            assert (await gateway.ask(make_request_with_tools())).answer.usage.requests == 2
 
 
 async def test_the_time_of_a_route_attempt_covers_all_its_requests() -> None:
     rules = [Rule(Match(tools=True), answer=READ, latency=Latency(0.15))]
     async with (
         ModelServer(rules=rules) as server,
-        one_server(server, timeouts=Timeouts(route_attempt_seconds=0.5, first_pause_seconds=0.02)) as gateway,
+        run_with_server(
+            server, timeouts=Timeouts(route_attempt_seconds=0.5, first_pause_seconds=0.02)
+        ) as gateway,
     ):
-        failure = await failure_of(gateway, asking(timeout=0.8))
+        failure = await failure_of(gateway, make_request_with_tools(timeout=0.8))
         assert failure.reason in {"PROVIDER_UNAVAILABLE", "CALL_TIMEOUT"}
         assert len(server.ledger.calls) < 8
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 0, within=30)
@@ -198,7 +208,7 @@ async def test_the_time_of_a_route_attempt_covers_all_its_requests() -> None:
 async def test_cancelling_stops_a_call_between_its_tools() -> None:
     rules = [Rule(Match(tool_results=0), answer=READ), Rule(fault=Fault(FaultKind.HANG))]
     async with gateway_for(rules) as (server, gateway):
-        asked = asking(step="round/1/propose/ada")
+        asked = make_request_with_tools(step="round/1/propose/ada")
         call = asyncio.create_task(gateway.ask(asked))
         await server.ledger.wait_for(
             lambda ledger: len(ledger.calls) == 1 and ledger.in_flight == 1, within=30
@@ -210,7 +220,7 @@ async def test_cancelling_stops_a_call_between_its_tools() -> None:
 
 
 async def test_every_bad_field_of_tools_and_documents_is_named() -> None:
-    asked = asking((agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_FILE_READ), limit=101, files={})
+    asked = make_request_with_tools((agent_pb2.TOOL_FILE_READ, agent_pb2.TOOL_FILE_READ), limit=101, files={})
     newer: Any = [0, 9]
     asked.agent.tools.extend(newer)
     for path in ("/abs", "a/../b", "twice", "twice", "a\nb"):
@@ -252,10 +262,10 @@ async def test_every_tool_call_has_its_span_and_shows_nothing_unless_asked_to(co
     wrong = ToolCall("file_read", {"path": "gone.md"})
     async with (
         ModelServer(rules=looks_up(ToolCalls([*READ.calls, wrong]))) as server,
-        one_server(server, trace_content=content) as gateway,
+        run_with_server(server, trace_content=content) as gateway,
     ):
         forget_spans()
-        await gateway.ask(asking())
+        await gateway.ask(make_request_with_tools())
         spans = await spans_when(lambda ended: any(span.name.endswith("Generate") for span in ended))
     good, bad = [span for span in spans if span.name == "execute_tool file_read"]
     assert good.attributes is not None

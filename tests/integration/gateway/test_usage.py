@@ -10,7 +10,7 @@ import pytest
 
 from parley.gateway.prompt.sanitizer import MAX_CHARACTERS
 from parley.gateway.routing.call import Timeouts
-from tests.integration.gateway.harness import Gateway, failure_of, request, routes_file, running
+from tests.integration.gateway.harness import Gateway, failure_of, request, routes_file, run_gateway
 from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, error
 
 PRICED = "    input_price: 100\n    output_price: 1000\n"
@@ -19,11 +19,11 @@ QUESTION = "Is the river wide? " * 100
 
 
 @asynccontextmanager
-async def asked(
+async def run_asked(
     folder: Path, server: ModelServer, *, extra: str = PRICED, **more: Any
 ) -> AsyncIterator[Gateway]:
     settings = routes_file(folder, server, extra=extra, **more)
-    async with running(settings, environment={"KEY_1": "k"}, timeouts=ONCE) as gateway:
+    async with run_gateway(settings, environment={"KEY_1": "k"}, timeouts=ONCE) as gateway:
         yield gateway
 
 
@@ -42,7 +42,7 @@ async def test_an_attempt_that_breaks_off_counts_with_its_prompt_and_what_was_he
 ) -> None:
     async with (
         ModelServer(answer="word " * 60, rules=[Rule(fault=fault)]) as server,
-        asked(tmp_path, server, **more) as gateway,
+        run_asked(tmp_path, server, **more) as gateway,
     ):
         metadata = (await failure_of(gateway, request(QUESTION, timeout=3))).metadata
     read, written = int(metadata["input_tokens"]), int(metadata["output_tokens"])
@@ -54,7 +54,7 @@ async def test_an_attempt_that_breaks_off_counts_with_its_prompt_and_what_was_he
 
 async def test_an_answer_that_is_cut_at_the_limit_costs_what_was_read_of_it(tmp_path: Path) -> None:
     rules = [Rule(fault=Fault(FaultKind.HUGE_ANSWER, size=MAX_CHARACTERS + 50_000))]
-    async with ModelServer(rules=rules) as server, asked(tmp_path, server) as gateway:
+    async with ModelServer(rules=rules) as server, run_asked(tmp_path, server) as gateway:
         answer = (await gateway.ask(request(QUESTION))).answer
     assert answer.truncated
     assert answer.usage.input_tokens > 300
@@ -72,7 +72,7 @@ async def test_an_endpoint_that_says_nothing_of_usage_does_not_answer_for_free(
         {"schema": {"name": "x", "json_schema": '{"type": "object"}'}} if structured else {}
     )
     answer = json.dumps({"words": "word " * 60}) if structured else "word " * 60
-    async with ModelServer(answer=answer) as server, asked(tmp_path, server) as gateway:
+    async with ModelServer(answer=answer) as server, run_asked(tmp_path, server) as gateway:
         usage = (await gateway.ask(request(QUESTION, **schema))).answer.usage
     assert usage.input_tokens > 300
     assert usage.output_tokens > 60
@@ -80,17 +80,17 @@ async def test_an_endpoint_that_says_nothing_of_usage_does_not_answer_for_free(
 
 
 async def test_a_request_that_was_refused_or_never_arrived_costs_nothing(tmp_path: Path) -> None:
-    async with ModelServer(rules=[Rule(fault=error(429))]) as server, asked(tmp_path, server) as gateway:
+    async with ModelServer(rules=[Rule(fault=error(429))]) as server, run_asked(tmp_path, server) as gateway:
         refused = (await failure_of(gateway, request(QUESTION, timeout=2))).metadata
     assert (refused["input_tokens"], refused["cost_micros"]) == ("0", "0")
-    async with asked(tmp_path, server) as gateway:  # nobody listens there any more
+    async with run_asked(tmp_path, server) as gateway:  # nobody listens there any more
         unreached = (await failure_of(gateway, request(QUESTION, timeout=2))).metadata
     assert (unreached["input_tokens"], unreached["cost_micros"]) == ("0", "0")
 
 
 async def test_the_cost_of_a_failed_call_is_not_told_where_it_is_unknown(tmp_path: Path) -> None:
     rules = [Rule(fault=Fault(FaultKind.DROP_MID_STREAM, after_chunks=2))]
-    async with ModelServer(rules=rules) as server, asked(tmp_path, server, extra="") as gateway:
+    async with ModelServer(rules=rules) as server, run_asked(tmp_path, server, extra="") as gateway:
         metadata = (await failure_of(gateway, request(QUESTION, timeout=2))).metadata
     assert int(metadata["input_tokens"]) > 300
     assert "cost_micros" not in metadata

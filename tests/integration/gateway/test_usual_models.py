@@ -12,12 +12,12 @@ from parley.gateway.providers import openai
 from parley.gateway.providers.kinds import KINDS
 from parley.gateway.settings import GatewaySettings
 from parley.v1 import gateway_pb2
-from tests.integration.gateway.harness import running
+from tests.integration.gateway.harness import run_gateway
 from tests.support.model_server import ModelServer
 
 
 @asynccontextmanager
-async def listed(*models: str, **settings: Any) -> AsyncIterator[gateway_pb2.ListRoutesResponse]:
+async def list_routes(*models: str, **settings: Any) -> AsyncIterator[gateway_pb2.ListRoutesResponse]:
     """What a gateway says of its routes whose seller of models is a server of ours."""
     async with ModelServer(models=models) as server:
         assert openai.KIND.home is not None
@@ -25,12 +25,12 @@ async def listed(*models: str, **settings: Any) -> AsyncIterator[gateway_pb2.Lis
         kinds = {**KINDS, "openai": replace(openai.KIND, home=home)}
         given: dict[str, Any] = {"openai_base_url": None, "openrouter_api_key": None, "grace_seconds": 1.0}
         chosen = GatewaySettings(**{**given, "openai_api_key": SecretStr("sk-test"), **settings})
-        async with running(chosen, kinds=kinds) as gateway:
+        async with run_gateway(chosen, kinds=kinds) as gateway:
             yield await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
 
 
 async def test_one_that_is_listed_no_more_is_named_with_what_is_likely_to_take_its_place() -> None:
-    async with listed("gpt-6", "gpt-6-mini") as routes:
+    async with list_routes("gpt-6", "gpt-6-mini") as routes:
         (gone,) = routes.unlisted_defaults
         assert gone == gateway_pb2.UnlistedModel(route=f"openai/{openai.MODEL}", successor="gpt-6-mini")
         assert list(routes.default_routes) == [gone.route]
@@ -44,5 +44,5 @@ async def test_one_that_is_listed_no_more_is_named_with_what_is_likely_to_take_i
 async def test_nothing_is_said_of_one_that_is_there_or_was_chosen(
     models: tuple[str, ...], settings: dict[str, Any]
 ) -> None:
-    async with listed(*models, **settings) as routes:
+    async with list_routes(*models, **settings) as routes:
         assert not routes.unlisted_defaults

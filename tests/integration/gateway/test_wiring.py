@@ -21,10 +21,10 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from tests.integration.gateway.harness import (
     KEY,
     failure_of,
-    one_server,
     request,
     routes_file,
-    running,
+    run_gateway,
+    run_with_server,
     serve_as_local_model,
     settings_for,
 )
@@ -34,13 +34,13 @@ from tests.support.model_server import Fault, FaultKind, ModelServer, Rule, erro
 from tests.support.spans import forget_spans, spans_when
 
 
-async def last_of(stream: AsyncIterator[Any]) -> None:
+async def read_to_end(stream: AsyncIterator[Any]) -> None:
     async for _ in stream:
         pass
 
 
 async def test_agents_are_listed_in_order_and_found_by_id() -> None:
-    async with ModelServer() as server, one_server(server) as gateway:
+    async with ModelServer() as server, run_with_server(server) as gateway:
         listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
         ids = [agent.id for agent in listed.agents]
         assert ids == sorted(ids)
@@ -55,7 +55,7 @@ async def test_agents_are_listed_in_order_and_found_by_id() -> None:
 async def test_routes_say_what_serves_an_agent_without_routes(tmp_path: Path) -> None:
     async with ModelServer() as first, ModelServer() as second:
         environment = {"KEY_1": "a", "KEY_2": "b"}
-        async with running(routes_file(tmp_path, first, second), environment=environment) as gateway:
+        async with run_gateway(routes_file(tmp_path, first, second), environment=environment) as gateway:
             listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
             assert list(listed.default_routes) == ["p1/m", "p2/m"]
             assert list(listed.open_providers) == ["p1", "p2"]
@@ -65,7 +65,7 @@ async def test_routes_say_what_serves_an_agent_without_routes(tmp_path: Path) ->
 async def test_a_prompt_is_fitted_to_its_route_and_says_what_was_left_out(tmp_path: Path) -> None:
     async with ModelServer(context_tokens=512) as server:
         settings = routes_file(tmp_path, server, extra="    context_tokens: 512\n")
-        async with running(settings, environment={"KEY_1": "a"}) as gateway:
+        async with run_gateway(settings, environment={"KEY_1": "a"}) as gateway:
             asked = request("word " * 3000)
             asked.prompt[0].shrink_priority = 1
             asked.prompt.add(role=gateway_pb2.PROMPT_ROLE_USER, text="The question itself?")
@@ -85,7 +85,7 @@ async def test_cost_is_counted_where_prices_are_known(tmp_path: Path) -> None:
         settings = routes_file(
             tmp_path, server, extra="    input_price: 2\n    output_price: 8\n    stronger: true\n"
         )
-        async with running(settings, environment={"KEY_1": "a"}) as gateway:
+        async with run_gateway(settings, environment={"KEY_1": "a"}) as gateway:
             usage = (await gateway.ask()).answer.usage
             assert usage.cost_micros == 2 * usage.input_tokens + 8 * usage.output_tokens > 0
             listed = await gateway.stub.ListRoutes(gateway_pb2.ListRoutesRequest())
@@ -94,7 +94,7 @@ async def test_cost_is_counted_where_prices_are_known(tmp_path: Path) -> None:
 
 async def test_every_http_request_has_its_span_under_the_call() -> None:
     rules = [Rule(fault=error(500), times=1)]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         forget_spans()
         await gateway.ask(request(step="round/1/propose/ada"))
         spans = await spans_when(lambda ended: any(span.name.endswith("Generate") for span in ended))
@@ -124,7 +124,7 @@ async def test_every_http_request_has_its_span_under_the_call() -> None:
 async def test_spans_carry_prompt_and_answer_only_when_asked_to() -> None:
     async with (
         ModelServer(answer="It is.") as server,
-        running(settings_for(server, trace_content=True)) as gateway,
+        run_gateway(settings_for(server, trace_content=True)) as gateway,
     ):
         forget_spans()
         await gateway.ask()
@@ -140,7 +140,7 @@ async def test_a_key_shows_in_no_error_log_or_span(capfd: pytest.CaptureFixture[
     rules = [Rule(fault=error(status, said)) for status in (401, 400, 500)]
     forget_spans()
     for rule in rules:
-        async with ModelServer(rules=[rule]) as server, one_server(server) as gateway:
+        async with ModelServer(rules=[rule]) as server, run_with_server(server) as gateway:
             failure = await failure_of(gateway)
             assert KEY not in f"{failure.message} {failure.metadata}"
             assert KEY not in str(await gateway.routes())
@@ -157,7 +157,7 @@ async def test_a_provider_without_a_key_gets_no_authorization_of_another(
     path = tmp_path / "agents.yaml"
     async with ModelServer(require_key=KEY) as server:
         path.write_text(f"providers:\n  - name: mine\n    base_url: {server.base_url}\n")
-        async with running(GatewaySettings(agents_file=path, openai_api_key=None)) as gateway:
+        async with run_gateway(GatewaySettings(agents_file=path, openai_api_key=None)) as gateway:
             failure = await failure_of(gateway, request(routes=["mine/m"]))
             assert failure.reason == "PROVIDER_AUTH"
 
@@ -166,7 +166,7 @@ async def test_without_any_provider_and_without_the_local_model_the_answer_says_
     settings = GatewaySettings(
         openai_api_key=None, openai_base_url=None, openrouter_api_key=None, local_model="off"
     )
-    async with running(settings) as gateway:
+    async with run_gateway(settings) as gateway:
         failure = await failure_of(gateway)
         assert "OPENAI_API_KEY" in failure.message
 
@@ -183,7 +183,7 @@ JUDGEMENT: dict[str, Any] = {
 }
 
 
-def judging() -> gateway_pb2.GenerateRequest:
+def make_judge_request() -> gateway_pb2.GenerateRequest:
     schema = gateway_pb2.AnswerSchema(name="judgement", json_schema=json.dumps(JUDGEMENT))
     return request("Ada says yes, Bo says no. Who is right?", schema=schema)
 
@@ -194,8 +194,8 @@ async def test_the_model_on_this_machine_is_held_to_a_schema_whose_texts_have_an
     settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
     async with ModelServer() as server:
         serve_as_local_model(server, monkeypatch)
-        async with running(settings) as gateway:
-            answer = (await gateway.ask(judging())).answer
+        async with run_gateway(settings) as gateway:
+            answer = (await gateway.ask(make_judge_request())).answer
         assert set(json.loads(answer.text)) == set(JUDGEMENT["required"])
         (call,) = server.ledger.calls
         sent = call.body["response_format"]["json_schema"]["schema"]["properties"]
@@ -209,7 +209,7 @@ async def test_the_model_on_this_machine_is_held_to_a_schema_whose_texts_have_an
 @pytest.mark.timeout(240)  # a model that shares two cores with much else takes its time
 async def test_without_any_provider_the_model_on_this_machine_answers_and_keeps_to_a_schema() -> None:
     settings = GatewaySettings(openai_api_key=None, openai_base_url=None, openrouter_api_key=None)
-    async with running(settings) as gateway:
+    async with run_gateway(settings) as gateway:
         heard = await gateway.ask(request("Say hello.", max_output_tokens=8))
         assert heard.answer.text
         assert heard.answer.route == "local/smollm2-135m-instruct"
@@ -218,7 +218,7 @@ async def test_without_any_provider_the_model_on_this_machine_answers_and_keeps_
         route = (await gateway.routes())["local/smollm2-135m-instruct"]
         assert route.local
         assert route.context_tokens == 2048
-        judged = await gateway.ask(judging())
+        judged = await gateway.ask(make_judge_request())
     assert json.loads(judged.answer.text)["winner"] in {"ada", "bo"}
     assert not judged.answer.truncated
     assert len(judged.deltas) > 1
@@ -237,12 +237,12 @@ async def test_a_missing_key_stops_the_start_and_names_the_line(tmp_path: Path) 
 
 
 async def test_a_stopping_server_lets_a_call_finish_and_ends_watches_with_draining() -> None:
-    async with ModelServer(latency=0.3) as server, one_server(server) as gateway:
+    async with ModelServer(latency=0.3) as server, run_with_server(server) as gateway:
         watch = aiter(gateway.stub.WatchRoutes(gateway_pb2.WatchRoutesRequest(), timeout=10))
         call = asyncio.create_task(gateway.ask())
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         draining = asyncio.create_task(gateway.server.drain())
-        error = await catch_error(last_of(watch))
+        error = await catch_error(read_to_end(watch))
         assert error.reason == "DRAINING"
         assert (await call).answer.text
         await draining
@@ -250,7 +250,7 @@ async def test_a_stopping_server_lets_a_call_finish_and_ends_watches_with_draini
 
 async def test_a_stop_that_cannot_wait_leaves_no_http_request_behind() -> None:
     rules = [Rule(fault=Fault(FaultKind.HANG))]
-    async with ModelServer(rules=rules) as server, one_server(server) as gateway:
+    async with ModelServer(rules=rules) as server, run_with_server(server) as gateway:
         call = asyncio.create_task(gateway.ask())
         await server.ledger.wait_for(lambda ledger: ledger.in_flight == 1, within=30)
         await gateway.server.drain()
@@ -299,14 +299,14 @@ async def test_a_gateway_that_cannot_keep_its_calls_any_more_stops_and_says_so(
 
     monkeypatch.setattr(CallRegistry, "keep", keep)
 
-    async def served() -> None:
-        async with asyncio.timeout(30), ModelServer() as server, one_server(server) as gateway:
+    async def serve_one_call() -> None:
+        async with asyncio.timeout(30), ModelServer() as server, run_with_server(server) as gateway:
             await gateway.ask()
             fail.set()
             await asyncio.Event().wait()
 
     with pytest.raises(PartFailedError, match=r"keeping the calls failed: KeyError: 'run-7'"):
-        await served()
+        await serve_one_call()
 
 
 async def test_a_hangup_reads_the_file_again_and_ends_nothing(tmp_path: Path) -> None:

@@ -32,15 +32,15 @@ class Person:
         return self._answers.pop(0)
 
 
-async def next_wait(client: Client, debate: str, checkpoint: str) -> dict[str, Any]:
+async def wait_for_next(client: Client, debate: str, checkpoint: str) -> dict[str, Any]:
     """Return what the debate waits for after this checkpoint."""
 
-    async def there() -> Any:
+    async def find_next() -> Any:
         found = structured(await client.call_tool("get_debate", {"debate_id": debate}))
         waiting = found["waiting"]
         return waiting if waiting and waiting["checkpoint"] != checkpoint else None
 
-    waiting: dict[str, Any] = await until(there, "another checkpoint")
+    waiting: dict[str, Any] = await until(find_next, "another checkpoint")
     return waiting
 
 
@@ -112,7 +112,7 @@ async def test_a_client_without_forms_is_told_how_to_answer_and_does(
             steered = structured(await client.call_tool("steer_debate", act))
             assert steered["action"] == action
             if action != "approve":
-                waiting = await next_wait(client, debate, waiting["checkpoint"])
+                waiting = await wait_for_next(client, debate, waiting["checkpoint"])
         await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_COMPLETED)
         late = await client.call_tool("steer_debate", {"debate_id": debate, "action": "approve"})
     assert late.is_error

@@ -23,18 +23,6 @@ from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.hash_embedder import HashEmbedder
 from tests.support.word_agreement import WordAgreement
 
-__all__ = [
-    "ACME",
-    "KAFKA",
-    "PRICES",
-    "convergence",
-    "debate",
-    "recalled",
-    "running",
-    "with_a_reversal",
-    "with_all_that_a_debate_leaves",
-]
-
 ACME = (("parley-tenant", "acme"),)
 KAFKA = ("Kafka or RabbitMQ for orders?", "Use Kafka for orders.")
 PRICES = ("Should we raise prices?", "Raise prices in spring.")
@@ -53,7 +41,7 @@ async def convergence(embedder: HashEmbedder | None = None, words: Sequence[str]
 
 
 @asynccontextmanager
-async def running(folder: Path, address: str) -> AsyncIterator[MemoryServiceStub]:
+async def run_memory(folder: Path, address: str) -> AsyncIterator[MemoryServiceStub]:
     settings = MemorySettings(
         store=f"sqlite:///{folder / 'store'}", vectors=f"edge:{folder / 'vectors'}", convergence=address
     )
@@ -80,7 +68,7 @@ def debate(debate_id: str, content: tuple[str, str] = KAFKA, domain: str = "") -
     )
 
 
-async def recalled(
+async def recall(
     stub: MemoryServiceStub, text: str, metadata: Sequence[tuple[str, str]] = (), **request: object
 ) -> list[pb.PastDebate]:
     found = stub.Recall(pb.RecallRequest(text=text, **request), metadata=metadata)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from parley.memory.approvals import APPROVALS
 from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
-from tests.integration.memory.serving import ACME, KAFKA, convergence, debate, recalled, running
+from tests.integration.memory.serving import ACME, KAFKA, convergence, debate, recall, run_memory
 from tests.support.catching import catch_error
 
 
@@ -17,7 +17,7 @@ async def rate(memory: MemoryServiceStub, debate_id: str, value: int, number: in
 
 
 async def order(memory: MemoryServiceStub) -> list[str]:
-    return [each.debate_id for each in await recalled(memory, KAFKA[0], ACME)]
+    return [each.debate_id for each in await recall(memory, KAFKA[0], ACME)]
 
 
 async def test_of_equal_debates_those_come_first_that_a_person_found_good_and_those_last_that_were_not(
@@ -40,7 +40,7 @@ async def test_feedback_that_finds_the_debate_of_a_flip_good_settles_it_once_als
 ) -> None:
     async with convergence(words=("kafka", "rabbitmq")) as address:
         for restarted in (False, True):
-            async with running(tmp_path, address) as memory:
+            async with run_memory(tmp_path, address) as memory:
                 for day, (debate_id, stand) in enumerate(
                     (("deb-1", "Use Kafka."), ("deb-2", "Use RabbitMQ.")), 4
                 ):
@@ -55,7 +55,7 @@ async def test_feedback_that_finds_the_debate_of_a_flip_good_settles_it_once_als
 
 
 async def test_feedback_on_a_debate_that_is_forgotten_is_not_kept(tmp_path: Path) -> None:
-    async with convergence() as address, running(tmp_path, address) as memory:
+    async with convergence() as address, run_memory(tmp_path, address) as memory:
         await memory.RecordDebate(debate("deb-1"), metadata=ACME)
         await rate(memory, "deb-1", 1)
         for debate_id in ("deb-1", "deb-2"):

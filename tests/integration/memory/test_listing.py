@@ -9,7 +9,7 @@ from tests.integration.memory.serving import (
     ACME,
     convergence,
     debate,
-    running,
+    run_memory,
     with_a_reversal,
     with_all_that_a_debate_leaves,
 )
@@ -95,7 +95,7 @@ async def test_opposed_stands_are_a_flip_by_the_agreement_model_and_cannot_be_to
         ("with", ("kafka", "rabbitmq"), pb.FLIP_OUTCOME_FLIP),
         ("without", (), pb.FLIP_OUTCOME_UNKNOWN),
     ):
-        async with convergence(words=words) as address, running(tmp_path / name, address) as stub:
+        async with convergence(words=words) as address, run_memory(tmp_path / name, address) as stub:
             for number, stand in enumerate(("Use Kafka.", "Use RabbitMQ."), start=1):
                 request = debate(f"deb-{number}")
                 request.debate.concluded_at.seconds += number

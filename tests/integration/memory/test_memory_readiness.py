@@ -39,12 +39,12 @@ async def test_memory_is_not_ready_while_qdrant_is_away_and_ready_again_when_it_
         server.add_insecure_port(f"127.0.0.1:{port}")
         await server.start()
         try:
-            await _ready_again(service.ready)
+            await _wait_until_ready(service.ready)
         finally:
             await server.stop(None)
 
 
-async def _ready_again(ready: ReadyCheck) -> None:
+async def _wait_until_ready(ready: ReadyCheck) -> None:
     """Ask until it answers: gRPC tries a server anew only after a while."""
     async with asyncio.timeout(30):
         while True:

@@ -21,8 +21,8 @@ from tests.integration.memory.serving import (
     PRICES,
     convergence,
     debate,
-    recalled,
-    running,
+    recall,
+    run_memory,
     with_a_reversal,
     with_all_that_a_debate_leaves,
 )
@@ -33,7 +33,7 @@ from tests.support.hash_embedder import HashEmbedder
 async def test_a_recorded_debate_is_recalled_as_it_was(memory: MemoryServiceStub) -> None:
     request = debate("deb-1", domain="data")
     assert not (await memory.RecordDebate(request)).existed
-    (found,) = await recalled(memory, "Kafka for orders?")
+    (found,) = await recall(memory, "Kafka for orders?")
     assert (found.debate_id, found.question, found.conclusion, found.domain) == ("deb-1", *KAFKA, "data")
     assert found.concluded_at == request.debate.concluded_at
     assert 32 <= found.relevance.similarity_percent <= 100
@@ -53,14 +53,14 @@ async def test_a_debate_has_its_question_its_decision_and_each_issue_embedded_on
             yield each
 
     monkeypatch.setattr(ConvergenceServicer, "Embed", count)
-    async with convergence(embedder) as address, running(tmp_path, address) as stub:
+    async with convergence(embedder) as address, run_memory(tmp_path, address) as stub:
         await stub.RecordDebate(with_all_that_a_debate_leaves(debate("deb-1", KAFKA)))
         embedder.batches.clear()
         calls = 0
         question, conclusion = PRICES
         request = with_all_that_a_debate_leaves(debate("deb-2", PRICES))
         request.issues[0].issue.text = "Who would pay?"
-        await recalled(stub, question)
+        await recall(stub, question)
         await stub.ListPatterns(pb.ListPatternsRequest(text=question, only_related=True))
         assert calls == 2
         await stub.RecordDebate(request)
@@ -75,7 +75,7 @@ async def test_a_debate_is_recalled_with_how_clear_and_how_sure_its_decision_was
     request = with_all_that_a_debate_leaves(debate("deb-1", domain="data"))
     await memory.RecordDebate(request)
     assert (await memory.RecordDebate(request)).existed
-    (found,) = await recalled(memory, "Kafka for orders?")
+    (found,) = await recall(memory, "Kafka for orders?")
     assert found.HasField("relevance")
     found.ClearField("relevance")
     assert found == request.debate
@@ -151,20 +151,20 @@ async def test_the_most_alike_comes_first_and_the_unrelated_not_at_all(
         return await get(documents, collection, key)
 
     monkeypatch.setattr(SqliteDocuments, "get", get_and_note)
-    found = await recalled(memory, "Kafka or RabbitMQ for orders?")
+    found = await recall(memory, "Kafka or RabbitMQ for orders?")
     assert "debates" not in read, "they are read together"
     assert [each.debate_id for each in found] == ["deb-same", "deb-near"]
     assert found[0].relevance.similarity_percent > found[1].relevance.similarity_percent
-    assert await recalled(memory, "Which trees grow well on sand?") == []
-    assert [each.debate_id for each in await recalled(memory, "Kafka orders", limit=1)] == ["deb-same"]
-    assert len(await recalled(memory, "Kafka or RabbitMQ for orders?", excluded_debate_ids=["deb-same"])) == 1
-    assert await recalled(memory, "Kafka or RabbitMQ for orders?", floor_percent=100) == []
+    assert await recall(memory, "Which trees grow well on sand?") == []
+    assert [each.debate_id for each in await recall(memory, "Kafka orders", limit=1)] == ["deb-same"]
+    assert len(await recall(memory, "Kafka or RabbitMQ for orders?", excluded_debate_ids=["deb-same"])) == 1
+    assert await recall(memory, "Kafka or RabbitMQ for orders?", floor_percent=100) == []
 
 
 async def test_a_debate_is_remembered_once(memory: MemoryServiceStub) -> None:
     await memory.RecordDebate(debate("deb-1"))
     assert (await memory.RecordDebate(debate("deb-1"))).existed
-    assert len(await recalled(memory, "Kafka for orders?")) == 1
+    assert len(await recall(memory, "Kafka for orders?")) == 1
     error = await catch_error(memory.RecordDebate(debate("deb-1", PRICES)))
     assert (error.code, error.reason) == (grpc.StatusCode.ALREADY_EXISTS, "DEBATE_REUSED")
 
@@ -172,27 +172,27 @@ async def test_a_debate_is_remembered_once(memory: MemoryServiceStub) -> None:
 async def test_a_tenant_and_a_domain_see_only_their_own(memory: MemoryServiceStub) -> None:
     await memory.RecordDebate(debate("deb-1", domain="data"))
     await memory.RecordDebate(debate("deb-1", domain="ops"), metadata=ACME)
-    assert [each.domain for each in await recalled(memory, "Kafka for orders?")] == ["data"]
-    assert [each.domain for each in await recalled(memory, "Kafka for orders?", ACME)] == ["ops"]
-    assert await recalled(memory, "Kafka for orders?", domain="ops") == []
-    assert len(await recalled(memory, "Kafka for orders?", domain="data")) == 1
+    assert [each.domain for each in await recall(memory, "Kafka for orders?")] == ["data"]
+    assert [each.domain for each in await recall(memory, "Kafka for orders?", ACME)] == ["ops"]
+    assert await recall(memory, "Kafka for orders?", domain="ops") == []
+    assert len(await recall(memory, "Kafka for orders?", domain="data")) == 1
 
 
 async def test_without_convergence_it_says_so_and_does_its_work_when_it_is_back(tmp_path: Path) -> None:
-    async with convergence() as address, running(tmp_path, address) as stub:
+    async with convergence() as address, run_memory(tmp_path, address) as stub:
         await stub.RecordDebate(debate("deb-1", PRICES))
-    async with running(tmp_path, "127.0.0.1:9") as stub:
-        for call in (stub.RecordDebate(debate("deb-2")), recalled(stub, "Kafka?")):
+    async with run_memory(tmp_path, "127.0.0.1:9") as stub:
+        for call in (stub.RecordDebate(debate("deb-2")), recall(stub, "Kafka?")):
             error = await catch_error(call)
             assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "CONVERGENCE_UNAVAILABLE")
-    async with convergence() as address, running(tmp_path, address) as stub:
+    async with convergence() as address, run_memory(tmp_path, address) as stub:
         assert not (await stub.RecordDebate(debate("deb-2"))).existed
-        assert len(await recalled(stub, "Kafka for orders?")) == 1
+        assert len(await recall(stub, "Kafka for orders?")) == 1
 
 
 async def test_a_memory_that_holds_nothing_of_the_tenant_asks_no_model(tmp_path: Path) -> None:
-    async with running(tmp_path, "127.0.0.1:9") as stub:
-        assert await recalled(stub, "Kafka?") == []
+    async with run_memory(tmp_path, "127.0.0.1:9") as stub:
+        assert await recall(stub, "Kafka?") == []
         found = await stub.ListPatterns(pb.ListPatternsRequest(text="Kafka?"))
         assert list(found.patterns) == []
 
@@ -200,7 +200,7 @@ async def test_a_memory_that_holds_nothing_of_the_tenant_asks_no_model(tmp_path:
 async def test_texts_of_the_largest_size_are_remembered(memory: MemoryServiceStub) -> None:
     long = "orders and more orders " * 11_000
     await memory.RecordDebate(debate("deb-1", (long, long)))
-    (found,) = await recalled(memory, "orders and more orders")
+    (found,) = await recall(memory, "orders and more orders")
     assert found.question == long
 
 
@@ -214,7 +214,7 @@ async def test_every_bad_field_is_listed_at_once(memory: MemoryServiceStub) -> N
         "debate.conclusion",
         "debate.concluded_at",
     ]
-    error = await catch_error(recalled(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
+    error = await catch_error(recall(memory, "", limit=101, floor_percent=-1, domain="x" * 65))
     assert [each.field for each in error.violations] == ["text", "limit", "floor_percent", "domain"]
 
 
@@ -227,7 +227,7 @@ async def test_a_time_that_is_none_is_refused(memory: MemoryServiceStub, seconds
 
 
 async def test_a_debate_is_recalled_whose_stands_and_issues_cannot_be_read(tmp_path: Path) -> None:
-    async with convergence() as address, running(tmp_path, address) as stub:
+    async with convergence() as address, run_memory(tmp_path, address) as stub:
         await stub.RecordDebate(debate("deb-1"))
         async with open_store(f"sqlite:///{tmp_path / 'store'}", "memory") as store:
             document = await store.documents.get(DEBATES, "default/deb-1")
@@ -237,7 +237,7 @@ async def test_a_debate_is_recalled_whose_stands_and_issues_cannot_be_read(tmp_p
                 "issues": [{"of": "a newer version"}],
             }
             assert await store.documents.update(DEBATES, "default/deb-1", {"record": record}, {})
-        assert [each.debate_id for each in await recalled(stub, "Kafka for orders?")] == ["deb-1"]
+        assert [each.debate_id for each in await recall(stub, "Kafka for orders?")] == ["deb-1"]
 
 
 async def test_a_bad_earlier_decision_is_refused(memory: MemoryServiceStub) -> None:

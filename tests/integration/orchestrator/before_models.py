@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from parley.runtime.channel import channel
-from tests.integration.gateway.harness import one_server
+from tests.integration.gateway.harness import run_with_server
 from tests.support.model_server import ModelServer
 from tests.support.orchestration import Backstage, backstage
 
 
 @asynccontextmanager
-async def before_models(folder: Path, server: ModelServer) -> AsyncIterator[Backstage]:
+async def open_stage_before_models(folder: Path, server: ModelServer) -> AsyncIterator[Backstage]:
     """Open a stage whose agents ask a model server."""
     async with (
-        one_server(server) as gateway,
+        run_with_server(server) as gateway,
         channel(gateway.server.address) as models,
         backstage(folder) as stage,
     ):

@@ -42,12 +42,12 @@ async def delete_debate(orchestrator: Orchestrator, debate: str, *, ratings: boo
     request = pb.DeleteDebateRequest(debate_id=debate, ratings=ratings)
     answers: list[pb.DeleteDebateResponse] = []
 
-    async def accepted() -> bool:
+    async def is_accepted() -> bool:
         with suppress(grpc.aio.AioRpcError):
             answers.append(await orchestrator.stub.DeleteDebate(request, timeout=WITHIN))
         return bool(answers)
 
-    await until(accepted, "deleted")
+    await until(is_accepted, "deleted")
     return answers[0].finished
 
 

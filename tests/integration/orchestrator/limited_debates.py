@@ -7,10 +7,8 @@ from parley.v1.debate_pb2 import DebateFailure
 from parley.v1.event_pb2 import DebateCreated, DebateFailed
 from tests.support.orchestration import make_debate, make_limits
 
-__all__ = ["failure", "limited"]
 
-
-def limited(count: int = 3, rounds: int = 1, **limits: Any) -> DebateCreated:
+def make_limited_debate(count: int = 3, rounds: int = 1, **limits: Any) -> DebateCreated:
     return make_debate(count, rounds, limits=make_limits(**limits))
 
 

@@ -30,7 +30,7 @@ class OddAnswer:
     keeps: str = _SAYS
 
 
-def _whole(said: str) -> OddAnswer:
+def make_whole_answer(said: str) -> OddAnswer:
     return OddAnswer(said, is_whole=True)
 
 
@@ -68,8 +68,10 @@ Begin with that, and measure. I am 80 % sure."""
 _LONG: Final = f"{_SAYS} " + "It is simple, and simple things last. " * 800
 
 ODD_ANSWERS: Final[Mapping[str, OddAnswer]] = {
-    "JSON in a fence": _whole(f"```json\n{_TEXT}\n```"),
-    "JSON with prose around it": _whole(f"I have weighed {{all}} of it.\n\n{_TEXT}\n\nAsk if you need more."),
+    "JSON in a fence": make_whole_answer(f"```json\n{_TEXT}\n```"),
+    "JSON with prose around it": make_whole_answer(
+        f"I have weighed {{all}} of it.\n\n{_TEXT}\n\nAsk if you need more."
+    ),
     "a JSON example in Markdown": OddAnswer(_MARKDOWN.format(language="json", code='{"service": "one"}')),
     "an example with the form's key in Markdown": OddAnswer(
         _MARKDOWN.format(language="json", code='{"description": "orders", "confidence": 1}')
@@ -80,26 +82,28 @@ ODD_ANSWERS: Final[Mapping[str, OddAnswer]] = {
     "XML": OddAnswer(_xml()),
     "YAML": OddAnswer(_yaml()),
     "CSV": OddAnswer(f'agent,score,"why, in a word"\nA,9,"{_SAYS}"\nB,4,{{too much}}'),
-    "a trailing comma": _whole(_TEXT[:-2] + ",\n}"),
-    "single quotes": _whole(str(dict(WHOLE))),
+    "a trailing comma": make_whole_answer(_TEXT[:-2] + ",\n}"),
+    "single quotes": make_whole_answer(str(dict(WHOLE))),
     "JSON that breaks off": OddAnswer(_TEXT[: _TEXT.index("recommendations") + 4]),
-    "JSON in a JSON text": _whole(json.dumps(_TEXT)),
-    "two JSON objects": _whole(f'{_TEXT}\n{{"note": "that is all"}}'),
-    "an array of the parts": _whole(json.dumps([{key: value} for key, value in WHOLE.items()])),
-    "JSON lines": _whole("\n".join(json.dumps({key: value}) for key, value in WHOLE.items())),
-    "JSON with comments": _whole(_TEXT.replace('"confidence"', '// in percent\n  "confidence"')),
-    "a byte order mark": _whole(f"\ufeff{_TEXT}"),
-    "keys in camelCase": _whole(
+    "JSON in a JSON text": make_whole_answer(json.dumps(_TEXT)),
+    "two JSON objects": make_whole_answer(f'{_TEXT}\n{{"note": "that is all"}}'),
+    "an array of the parts": make_whole_answer(json.dumps([{key: value} for key, value in WHOLE.items()])),
+    "JSON lines": make_whole_answer("\n".join(json.dumps({key: value}) for key, value in WHOLE.items())),
+    "JSON with comments": make_whole_answer(_TEXT.replace('"confidence"', '// in percent\n  "confidence"')),
+    "a byte order mark": make_whole_answer(f"\ufeff{_TEXT}"),
+    "keys in camelCase": make_whole_answer(
         _rename(open_questions="openQuestions", unfulfilled_requirements="unfulfilledRequirements")
     ),
-    "keys with spaces": _whole(_rename(open_questions="Open questions", description="Description")),
-    "the answer under a name of its own": _whole(_rename(description="final_answer")),
-    "nested under result": _whole(json.dumps({"status": "done", "result": WHOLE})),
-    "a call of a tool": _whole(json.dumps({"name": "submit", "arguments": _TEXT})),
+    "keys with spaces": make_whole_answer(
+        _rename(open_questions="Open questions", description="Description")
+    ),
+    "the answer under a name of its own": make_whole_answer(_rename(description="final_answer")),
+    "nested under result": make_whole_answer(json.dumps({"status": "done", "result": WHOLE})),
+    "a call of a tool": make_whole_answer(json.dumps({"name": "submit", "arguments": _TEXT})),
     "a call of a tool without an answer": _stands_in(
         '{"name": "search", "arguments": {"query": "processes"}}'
     ),
-    "numbers as text, and lists of null": _whole(
+    "numbers as text, and lists of null": make_whole_answer(
         json.dumps(
             {
                 **WHOLE,
@@ -113,8 +117,8 @@ ODD_ANSWERS: Final[Mapping[str, OddAnswer]] = {
     "a blank answer": _stands_in(" \n\t\n"),
     "only reasoning": _stands_in("<think>It may be one process. Or two.</think>"),
     "reasoning without an end": _stands_in("<think>It may be one process. Or two. Let me see"),
-    "a whole answer in reasoning without an end": _whole(f"<think>It is one process. {_TEXT}"),
-    "a stray end tag": _whole(f"{_TEXT}\n</think>"),
+    "a whole answer in reasoning without an end": make_whole_answer(f"<think>It is one process. {_TEXT}"),
+    "a stray end tag": make_whole_answer(f"{_TEXT}\n</think>"),
     "a refusal": _stands_in("I'm sorry, but I can't help with that."),
     "a page of an error": _stands_in(
         "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head></html>"

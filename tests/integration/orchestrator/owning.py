@@ -13,7 +13,7 @@ async def wait_for_looks(*replicas: Any) -> None:
         original, count = inbox.list_waiting, asyncio.Event()
         left = [3]
 
-        async def counted(
+        async def count_down(
             original: Any = original, count: asyncio.Event = count, left: list[int] = left
         ) -> Any:
             left[0] -= 1
@@ -21,7 +21,7 @@ async def wait_for_looks(*replicas: Any) -> None:
                 count.set()
             return await original()
 
-        inbox.list_waiting = counted
+        inbox.list_waiting = count_down
         await asyncio.wait_for(count.wait(), 30)
         inbox.list_waiting = original
 

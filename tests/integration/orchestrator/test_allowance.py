@@ -23,7 +23,7 @@ def create(orchestrator: Orchestrator, tenant: str, request_id: str) -> Any:
     return orchestrator.stub.CreateDebate(request, metadata=(("parley-tenant", tenant),), timeout=WITHIN)
 
 
-def listed(orchestrator: Orchestrator, tenant: str) -> Any:
+def list_debates(orchestrator: Orchestrator, tenant: str) -> Any:
     return orchestrator.stub.ListDebates(
         pb.ListDebatesRequest(), metadata=(("parley-tenant", tenant),), timeout=WITHIN
     )
@@ -60,14 +60,14 @@ async def test_replicas_count_together_and_a_debate_that_ended_makes_room(
         check(await failure_of(create(other, "acme", "two")), "TENANT_DEBATES")
         hold.release()
 
-        async def accepted() -> bool:
+        async def is_accepted() -> bool:
             try:
                 await create(other, "acme", "two")
             except grpc.aio.AioRpcError:
                 return False
             return True
 
-        await until(accepted, "room for one")
+        await until(is_accepted, "room for one")
 
 
 async def test_calls_of_a_minute_are_counted_for_each_tenant(
@@ -77,11 +77,11 @@ async def test_calls_of_a_minute_are_counted_for_each_tenant(
         refusals = 0
         for _ in range(10):  # a minute may end meanwhile, once: the next one has room for 4 more
             try:
-                await listed(orchestrator, "acme")
+                await list_debates(orchestrator, "acme")
             except grpc.aio.AioRpcError:
                 refusals += 1
         assert 2 <= refusals <= 6
-        await listed(orchestrator, "beta")
+        await list_debates(orchestrator, "beta")
 
 
 async def test_streams_are_counted_while_they_are_open(
@@ -131,14 +131,14 @@ async def test_room_that_is_freed_counts(tmp_path: Path, gateway_server: Running
         await orchestrator.watch(debate)
         check(await failure_of(create(orchestrator, "default", "two")), "TENANT_BYTES", "default")
 
-        async def deleted() -> bool:
+        async def is_deleted() -> bool:
             try:
                 await orchestrator.stub.DeleteDebate(pb.DeleteDebateRequest(debate_id=debate), timeout=WITHIN)
             except grpc.aio.AioRpcError:
                 return False
             return True
 
-        await until(deleted, "deleted once it rests")
+        await until(is_deleted, "deleted once it rests")
         await create(orchestrator, "default", "two")
 
 
@@ -148,12 +148,12 @@ async def test_large_requests_are_admitted_by_their_bytes(
     taken: list[int] = []
     take = ByteBudget.take
 
-    async def noted(self: ByteBudget, size: int) -> Share:
+    async def note_size(self: ByteBudget, size: int) -> Share:
         if self.limit == 1_000_000:  # others bound what is sent
             taken.append(size)
         return await take(self, size)
 
-    monkeypatch.setattr(ByteBudget, "take", noted)
+    monkeypatch.setattr(ByteBudget, "take", note_size)
     async with orchestrating(tmp_path, gateway_server, request_bytes=1_000_000) as orchestrator:
         await orchestrator.create(context=[debate_pb2.ContextDocument(path="a.md", text="x" * 400_000)])
         await orchestrator.create()

@@ -36,7 +36,7 @@ from tests.support.stopping import Play
 GROUNDING = "after/grounding"
 
 
-def analysed(spec: DebateCreated | None = None) -> DebateCreated:
+def make_analysed_debate(spec: DebateCreated | None = None) -> DebateCreated:
     return with_spec(spec or make_debate(2, rounds=1), analysis=True)
 
 
@@ -53,7 +53,7 @@ def assert_answer_first(events: list[Envelope]) -> None:
     assert all(keys.index("concluded") < place for place, key in enumerate(keys) if key.startswith("after/"))
 
 
-def asked_of(stage: Backstage) -> list[str]:
+def list_grounding_steps(stage: Backstage) -> list[str]:
     return stage.gateway.steps(f"{GROUNDING}*")
 
 
@@ -68,7 +68,7 @@ async def test_each_claim_of_an_answer_is_traced_to_what_was_said(tmp_path: Path
     specs = {"arena": arena_spec, "moderated": moderated_spec}
     gateway = gateways.get(kind, ScriptedGateway)()
     async with backstage(tmp_path, gateway) as stage:
-        debate = await hold_debate(stage, analysed(specs.get(kind, lambda: None)()))
+        debate = await hold_debate(stage, make_analysed_debate(specs.get(kind, lambda: None)()))
     analysis = debate.analysis
     bare, said, made_up = analysis.claims
     first = next(each for each in debate.contributions if each.work.round)
@@ -88,7 +88,7 @@ async def test_each_claim_of_an_answer_is_traced_to_what_was_said(tmp_path: Path
 async def test_an_answer_stands_and_its_place_is_free_while_it_is_analysed(stage: Backstage) -> None:
     hold = stage.gateway.hold(GROUNDING)
     async with stage.replica(max_debates=1) as replica:
-        debate = await replica.create(analysed())
+        debate = await replica.create(make_analysed_debate())
         await stage.has(debate, "concluded")
         await hold.reached.wait()
         assert (await stage.record(debate)).status == "COMPLETED"
@@ -103,7 +103,7 @@ async def test_an_answer_stands_and_its_place_is_free_while_it_is_analysed(stage
 
 async def test_an_analyst_that_fails_is_a_warning_and_fails_no_debate(stage: Backstage) -> None:
     stage.gateway.fail(GROUNDING)
-    debate = await hold_debate(stage, analysed())
+    debate = await hold_debate(stage, make_analysed_debate())
     assert debate.outcome.description == "The answer."
     assert debate.analysis == Analysis(
         analyst_agent_id="judge", missing="judge did not say what the answer rests on: the provider said no"
@@ -137,7 +137,7 @@ async def test_a_local_model_says_which_sentences_are_supported_if_the_analyst_f
         return support_second(request)
 
     stage.gateway.support = support
-    debate = await hold_debate(stage, analysed())
+    debate = await hold_debate(stage, make_analysed_debate())
     first = next(each for each in debate.contributions if each.work.round)
     assert asked[0].texts[:2] == [debate.spec.question, first.reply.text]
     bare, said = debate.analysis.claims
@@ -157,7 +157,7 @@ async def test_a_model_that_does_not_know_the_language_leaves_an_analysis_missin
     stage.gateway.support = lambda request: FindSupportResponse(
         claims=[ClaimSupport() for _ in request.claims]
     )
-    debate = await hold_debate(stage, analysed())
+    debate = await hold_debate(stage, make_analysed_debate())
     assert debate.analysis.missing == "judge did not say what the answer rests on: the provider said no"
 
 
@@ -170,7 +170,7 @@ async def test_a_model_is_not_asked_if_the_analyst_answers(stage: Backstage) -> 
         return support_second(request)
 
     stage.gateway.support = support
-    debate = await hold_debate(stage, analysed())
+    debate = await hold_debate(stage, make_analysed_debate())
     assert debate.analysis.analyst_agent_id
     assert not asked
 
@@ -178,7 +178,7 @@ async def test_a_model_is_not_asked_if_the_analyst_answers(stage: Backstage) -> 
 async def test_the_limit_of_what_follows_ends_an_analysis_that_hangs(stage: Backstage) -> None:
     hold = stage.gateway.hold(GROUNDING)
     async with stage.replica(follow_up_limits=make_limits(total=0.2)) as replica:
-        debate = fold(await stage.comes_to(await replica.create(analysed()), "COMPLETED"))
+        debate = fold(await stage.comes_to(await replica.create(make_analysed_debate()), "COMPLETED"))
     hold.release()
     assert debate.analysis.missing.endswith("no answer within the follow-up's limit of 0.2 s")
 
@@ -205,8 +205,8 @@ async def test_names_that_do_not_exist_are_refused(
 ) -> None:
     given = iter([wrong, {} if once else wrong])
     stage.gateway.grounds = lambda schema: grounds(schema, **next(given))
-    debate = await hold_debate(stage, analysed())
-    assert asked_of(stage) == [GROUNDING, f"{GROUNDING}/again"]
+    debate = await hold_debate(stage, make_analysed_debate())
+    assert list_grounding_steps(stage) == [GROUNDING, f"{GROUNDING}/again"]
     assert why in stage.gateway.asked(f"{GROUNDING}/again").prompt
     assert bool(debate.analysis.claims) is once
     assert (why in debate.analysis.missing) is not once
@@ -221,7 +221,7 @@ async def test_what_makes_no_sense_is_absent_and_never_made_up(stage: Backstage)
     ]
     relations = [{"reason": 2, "claim": 2, "kind": "for"}, {"reason": 1}, None]
     stage.gateway.grounds = lambda schema: grounds(schema, claims=claims, relations=relations)
-    analysis = (await hold_debate(stage, analysed())).analysis
+    analysis = (await hold_debate(stage, make_analysed_debate())).analysis
     assert [each.text for each in analysis.claims] == ["Water is wet.", "Ice is cold."]
     first, second = analysis.claims
     assert (len(first.supported_by), len(first.opposed_by), first.HasField("score")) == (1, 0, False)
@@ -231,7 +231,7 @@ async def test_what_makes_no_sense_is_absent_and_never_made_up(stage: Backstage)
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 6))])
 async def test_it_ends_the_same_wherever_it_is_stopped(part: int, tmp_path: Path) -> None:
-    play = Play(analysed())
+    play = Play(make_analysed_debate())
     held = await play.held(tmp_path)
     await held.ends_the_same_wherever_it_is_stopped(part, of=6)
 
@@ -247,21 +247,21 @@ async def test_a_debate_whose_budget_is_used_up_is_not_analysed(
     spent = Usage(input_tokens=49_000, output_tokens=500, cost_micros=1_990_000, requests=1)
     usage = stage.gateway.usage
     stage.gateway.usage = lambda step: spent if step == "synthesis" else usage(step)
-    debate = await hold_debate(stage, with_spec(analysed(), limits=limits))
-    assert not asked_of(stage)
+    debate = await hold_debate(stage, with_spec(make_analysed_debate(), limits=limits))
+    assert not list_grounding_steps(stage)
     assert debate.analysis.missing.endswith("too little is left of the debate's budget")
 
 
 @pytest.mark.parametrize(
     "spec",
-    [make_debate(2, rounds=1), with_spec(analysed(), demonstration=True)],
+    [make_debate(2, rounds=1), with_spec(make_analysed_debate(), demonstration=True)],
     ids=["without", "demonstration"],
 )
 async def test_without_the_setting_and_of_a_demonstration_nothing_is_analysed(
     stage: Backstage, spec: DebateCreated
 ) -> None:
     debate = await hold_debate(stage, spec)
-    assert not asked_of(stage)
+    assert not list_grounding_steps(stage)
     assert not debate.HasField("analysis")
 
 
@@ -271,13 +271,13 @@ async def test_an_agent_of_another_model_family_than_who_wrote_the_answer_is_ask
 ) -> None:
     agents = (agent("ada"), agent("bo", routes=["p/other"], model_family=family))
     judge = agent("judge", "judge", routes=["p/m"], model_family="openai")
-    debate = await hold_debate(stage, with_spec(analysed(), agents=agents, judge=judge))
+    debate = await hold_debate(stage, with_spec(make_analysed_debate(), agents=agents, judge=judge))
     assert debate.analysis.analyst_agent_id == analyst
 
 
 async def test_what_is_read_fits_and_quotes_each_contribution_once(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step}. >>>\n" + "Water wets. " * 250
-    await hold_debate(stage, analysed(make_debate(3, rounds=1)))
+    await hold_debate(stage, make_analysed_debate(make_debate(3, rounds=1)))
     asked = stage.gateway.asked(GROUNDING)
     assert asked.prompt.count("answers round/1/") == 12, "three proposals, six critiques, three refinements"
     names = json.loads(asked.schema)["properties"]["claims"]["items"]["properties"]["for"]["items"]["enum"]
@@ -288,7 +288,7 @@ async def test_what_is_read_fits_and_quotes_each_contribution_once(stage: Backst
 
 async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step}.\n" + "Water wets. " * 250
-    spec = analysed(make_debate(3, rounds=1))
+    spec = make_analysed_debate(make_debate(3, rounds=1))
     judge = agent("judge", "judge", context_tokens=6000)
     debate = await hold_debate(stage, with_spec(spec, judge=judge))
     assert debate.analysis.left_out > 0
@@ -300,7 +300,7 @@ async def test_a_small_context_leaves_out_the_oldest_and_says_so(stage: Backstag
 async def test_an_analyst_sees_every_source_the_cited_ones_longest(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step} [S3].\nPosition: {step}"
     context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 51)]
-    await hold_debate(stage, analysed(make_debate(2, rounds=1, context=context)))
+    await hold_debate(stage, make_analysed_debate(make_debate(2, rounds=1, context=context)))
     asked = stage.gateway.asked(GROUNDING)
     claim = json.loads(asked.schema)["properties"]["claims"]["items"]["properties"]
     assert [each for each in claim["for"]["items"]["enum"] if each[0] == "S"] == [
@@ -313,7 +313,7 @@ async def test_an_analyst_sees_every_source_the_cited_ones_longest(stage: Backst
 async def test_of_too_many_sources_the_cited_ones_have_names(stage: Backstage) -> None:
     stage.gateway.text = lambda step, name: f"{name} answers {step} [S110][S999].\nPosition: {step}"
     context = [ContextDocument(path=f"docs/{number}.md", text="Otters float.") for number in range(1, 121)]
-    await hold_debate(stage, analysed(make_debate(2, rounds=1, context=context)))
+    await hold_debate(stage, make_analysed_debate(make_debate(2, rounds=1, context=context)))
     asked = stage.gateway.asked(GROUNDING)
     assert "S57, S58, S110 are sources" in asked.prompt
     assert "S59, " not in asked.prompt
@@ -325,7 +325,7 @@ async def test_what_is_stated_in_smt_lib_is_checked_once(stage: Backstage) -> No
         "bo": "```smt2\n(declare-const x Int)\n(assert (> (* 2 x) x))\n```\n~~~\n```lean\ntheorem t : 1 = 1 := rfl\n```",
     }
     stage.gateway.text = lambda step, name: f"{name} answers {step}.\n\n{blocks.get(name, '')}\n\nSo it is."
-    debate = await hold_debate(stage, analysed())
+    debate = await hold_debate(stage, make_analysed_debate())
     found = [(each.statement.language, each.result) for each in debate.analysis.formal_checks]
     assert sorted(found) == [
         ("lean", FORMAL_RESULT_UNCHECKED),

@@ -51,7 +51,7 @@ def rounds(events: Sequence[Envelope]) -> list[int]:
     return [event.payload.number for event in events if isinstance(event.payload, RoundStarted)]
 
 
-def grouped(*groups: str, certain: bool = True) -> GroupPositionsResponse:
+def make_groups(*groups: str, certain: bool = True) -> GroupPositionsResponse:
     """Agents by position, as `ada bo`, `cy`."""
     return GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=each.split(), position=f"as {each}") for each in groups],
@@ -61,7 +61,7 @@ def grouped(*groups: str, certain: bool = True) -> GroupPositionsResponse:
 
 async def test_where_all_first_drafts_agree_no_round_is_paid_for(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    gateway.group = lambda: grouped("ada bo cy")
+    gateway.group = lambda: make_groups("ada bo cy")
     events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_UNANIMOUS_DRAFTS
     assert (1, True, ended(events).explanation) in findings(events)
@@ -74,9 +74,9 @@ async def test_where_all_first_drafts_agree_no_round_is_paid_for(tmp_path: Path)
 @pytest.mark.parametrize(
     ("groups", "stopping"),
     [
-        (grouped("ada bo", "cy"), StoppingSettings()),
-        (grouped("ada bo cy", certain=False), StoppingSettings()),
-        (grouped("ada bo cy"), StoppingSettings(unanimous_drafts=False)),
+        (make_groups("ada bo", "cy"), StoppingSettings()),
+        (make_groups("ada bo cy", certain=False), StoppingSettings()),
+        (make_groups("ada bo cy"), StoppingSettings(unanimous_drafts=False)),
     ],
     ids=["one is apart", "it is not certain", "the rule is off"],
 )
@@ -92,13 +92,13 @@ async def test_otherwise_the_rounds_are_held(
 
 async def test_a_judge_that_is_not_content_has_unanimous_drafts_criticized_after_all(tmp_path: Path) -> None:
     gateway = ArenaScript(sufficient=False).gateway()
-    gateway.group = lambda: grouped("ada bo cy")
+    gateway.group = lambda: make_groups("ada bo cy")
     events = await run_arena(tmp_path, gateway, arena_settings())
     assert rounds(events) == [0, 1, 7, 8, 9]
     assert len(gateway.steps("round/9/critique/*")) == 6
 
 
-def moving(
+def make_assessments(
     groups: Mapping[int, Sequence[str]], moved: Mapping[int, Sequence[str]]
 ) -> Callable[[AssessRequest], AssessResponse]:
     """Assessments of rounds: who is together after each, and who has left the position that it had before."""
@@ -125,8 +125,8 @@ def moving(
 
 async def test_rounds_end_once_who_holds_which_position_hardly_changes(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    gateway.group = lambda: grouped("ada", "bo", "cy")
-    gateway.assess = moving({3: ["ada bo", "cy"], 4: ["ada bo", "cy"]}, {3: ["bo"]})
+    gateway.group = lambda: make_groups("ada", "bo", "cy")
+    gateway.assess = make_assessments({3: ["ada bo", "cy"], 4: ["ada bo", "cy"]}, {3: ["bo"]})
     events = await run_arena(tmp_path, gateway, arena_settings())
     assert ended(events).reason == STOP_REASON_STABLE_POSITIONS
     assert rounds(events) == [0, 1, 2, 3, 4, 7, 8]
@@ -139,8 +139,8 @@ async def test_rounds_end_once_who_holds_which_position_hardly_changes(tmp_path:
 
 async def test_one_change_of_mind_a_round_keeps_them_going(tmp_path: Path) -> None:
     gateway = ArenaScript().gateway()
-    gateway.group = lambda: grouped("ada", "bo", "cy")
-    gateway.assess = moving(
+    gateway.group = lambda: make_groups("ada", "bo", "cy")
+    gateway.assess = make_assessments(
         {3: ["ada bo", "cy"], 4: ["ada bo cy"], 5: ["ada cy", "bo"]}, {3: ["bo"], 4: ["cy"], 5: ["bo"]}
     )
     events = await run_arena(tmp_path, gateway, arena_settings())
@@ -155,7 +155,7 @@ async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: P
     ]
     assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     gateway = ArenaScript().gateway()
-    gateway.assess = moving({3: ["ada bo cy"]}, {})
+    gateway.assess = make_assessments({3: ["ada bo cy"]}, {})
     off = arena_settings(revision_rounds=1, stopping=StoppingSettings(stable_positions=False))
     assert ended(await run_arena(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
@@ -180,7 +180,7 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
 ) -> None:
     gateway = ArenaScript().gateway()
     gateway.weights = {"ada": 1.0, "bo": 2.8, "cy": 1.0, "dee": 2.8}
-    gateway.group = lambda: grouped("bo dee")
+    gateway.group = lambda: make_groups("bo dee")
     events = await run_arena(tmp_path, gateway, in_turn(), agents=4)
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert ended(events).explanation == (
@@ -206,10 +206,10 @@ async def test_where_they_are_not_all_are_asked_one_after_the_other_and_debate(t
     gateway = ArenaScript().gateway()
     gateway.weights = {"ada": 1.0, "bo": 1.0, "cy": 1.5}
 
-    def by_calls() -> GroupPositionsResponse:
-        return grouped(*sorted({asked.agent.id for asked in gateway.calls if "/propose/" in asked.step}))
+    def group_by_calls() -> GroupPositionsResponse:
+        return make_groups(*sorted({asked.agent.id for asked in gateway.calls if "/propose/" in asked.step}))
 
-    gateway.group = by_calls
+    gateway.group = group_by_calls
     events = await run_arena(tmp_path, gateway, in_turn())
     assert sorted(gateway.steps("round/1/propose/*")[:2]) == ["round/1/propose/ada", "round/1/propose/cy"]
     assert gateway.steps("round/1/propose/*")[2] == "round/1/propose/bo"
@@ -222,7 +222,7 @@ async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_aske
     gateway = ArenaScript().gateway()
     gateway.weights = {"ada": 2.8, "bo": 2.8, "cy": 2.8}
     gateway.fail("round/1/propose/bo", refusal())
-    gateway.group = lambda: grouped("ada cy")
+    gateway.group = lambda: make_groups("ada cy")
     events = await run_arena(tmp_path, gateway, in_turn())
     assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("round/1/propose/*")) >= 3

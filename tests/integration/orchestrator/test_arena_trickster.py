@@ -50,7 +50,7 @@ ARGUED, HOLLOW = (
 )
 
 
-def agreeing(texts: Sequence[str], script: ArenaScript | None = None) -> ScriptedGateway:
+def make_agreeing_gateway(texts: Sequence[str], script: ArenaScript | None = None) -> ScriptedGateway:
     """Agents that write these texts from the first proposal on, and agree."""
     gateway = (script or ArenaScript()).gateway()
     gateway.text = lambda step, agent: (
@@ -61,7 +61,7 @@ def agreeing(texts: Sequence[str], script: ArenaScript | None = None) -> Scripte
 
 
 async def test_drafts_that_all_say_the_same_without_evidence_are_debated_after_all(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW)
+    gateway = make_agreeing_gateway(HOLLOW)
     gateway.group = lambda: GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=["ada", "bo", "cy"], position="tea")], certain=True
     )
@@ -73,7 +73,7 @@ async def test_drafts_that_all_say_the_same_without_evidence_are_debated_after_a
 
 
 async def test_drafts_that_all_say_the_same_with_evidence_are_not_debated(tmp_path: Path) -> None:
-    gateway = agreeing(ARGUED)
+    gateway = make_agreeing_gateway(ARGUED)
     gateway.group = lambda: GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=["ada", "bo", "cy"], position="tea")], certain=True
     )
@@ -94,13 +94,13 @@ def rounds(events: Sequence[Envelope]) -> list[int]:
     return [each.payload.number for each in events if isinstance(each.payload, RoundStarted)]
 
 
-def ended(events: Sequence[Envelope]) -> RoundsEnded:
+def find_end(events: Sequence[Envelope]) -> RoundsEnded:
     (end,) = (each.payload for each in events if isinstance(each.payload, RoundsEnded))
     return end
 
 
 async def test_hollow_agreement_is_challenged_in_the_next_round_as_often_as_may_be(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW)
+    gateway = make_agreeing_gateway(HOLLOW)
     events = await run_arena(tmp_path, gateway, settings(max_interventions=1))
     first, second = findings(events)
     assert (first.round, first.verdict) == (3, TRICKSTER_VERDICT_CHALLENGED)
@@ -108,7 +108,7 @@ async def test_hollow_agreement_is_challenged_in_the_next_round_as_often_as_may_
     assert first.hollow_percent >= first.threshold_percent == 50
     assert first.features.echo > 0.2
     assert rounds(events) == [0, 1, 2, 3, 4, 7, 8]
-    assert ended(events).reason == STOP_REASON_CONVERGED
+    assert find_end(events).reason == STOP_REASON_CONVERGED
     told = [step for step in gateway.steps("round/*") if first.challenge in gateway.asked(step).prompt]
     assert {step.split("/")[1] for step in told} == {"4"}
     assert {step.split("/")[2] for step in told} == {"critique", "refine"}
@@ -120,7 +120,7 @@ async def test_hollow_agreement_is_challenged_in_the_next_round_as_often_as_may_
 async def test_well_argued_agreement_ends_the_rounds_and_what_was_measured_is_recorded(
     tmp_path: Path,
 ) -> None:
-    events = await run_arena(tmp_path, agreeing(ARGUED), settings())
+    events = await run_arena(tmp_path, make_agreeing_gateway(ARGUED), settings())
     (finding,) = findings(events)
     assert (finding.round, finding.verdict, finding.challenge) == (3, TRICKSTER_VERDICT_SOUND, "")
     assert finding.hollow_percent < 50
@@ -131,15 +131,15 @@ async def test_well_argued_agreement_ends_the_rounds_and_what_was_measured_is_re
 async def test_where_no_round_is_left_the_record_says_so(tmp_path: Path) -> None:
     chosen = settings()
     chosen.revision_rounds = 1
-    events = await run_arena(tmp_path, agreeing(HOLLOW), chosen)
+    events = await run_arena(tmp_path, make_agreeing_gateway(HOLLOW), chosen)
     (finding,) = findings(events)
     assert finding.verdict == TRICKSTER_VERDICT_NO_ROUND_LEFT
-    assert ended(events).reason == STOP_REASON_CONVERGED
+    assert find_end(events).reason == STOP_REASON_CONVERGED
     assert "since this was the last round of revision" in render_report(fold(events), V1)
 
 
 async def test_agents_that_are_only_ready_are_challenged_too(tmp_path: Path) -> None:
-    gateway = agreeing([f"{text}\nReady: yes, 95 %" for text in HOLLOW])
+    gateway = make_agreeing_gateway([f"{text}\nReady: yes, 95 %" for text in HOLLOW])
     chosen = settings(max_interventions=1)
     chosen.stopping.convergence = False
     events = await run_arena(tmp_path, gateway, chosen)
@@ -147,25 +147,27 @@ async def test_agents_that_are_only_ready_are_challenged_too(tmp_path: Path) -> 
         TRICKSTER_VERDICT_CHALLENGED,
         TRICKSTER_VERDICT_NO_INTERVENTION_LEFT,
     ]
-    assert ended(events).reason == STOP_REASON_AGENTS_READY
+    assert find_end(events).reason == STOP_REASON_AGENTS_READY
 
 
 async def test_stable_disagreement_is_no_agreement_and_is_let_be(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW)
+    gateway = make_agreeing_gateway(HOLLOW)
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT)
     events = await run_arena(tmp_path, gateway, settings())
     assert findings(events) == []
-    assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
+    assert find_end(events).reason == STOP_REASON_STABLE_DISAGREEMENT
 
 
 async def test_without_a_trickster_nothing_is_looked_at(tmp_path: Path) -> None:
-    events = await run_arena(tmp_path, agreeing(HOLLOW), arena_settings(stopping=StoppingSettings()))
+    events = await run_arena(
+        tmp_path, make_agreeing_gateway(HOLLOW), arena_settings(stopping=StoppingSettings())
+    )
     assert findings(events) == []
     assert rounds(events) == [0, 1, 2, 3, 7, 8]
 
 
 async def test_the_judge_can_be_asked_and_what_it_misses_goes_to_the_agents(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW, ArenaScript(support=1))
+    gateway = make_agreeing_gateway(HOLLOW, ArenaScript(support=1))
     events = await run_arena(tmp_path, gateway, settings(asks=True, max_interventions=1))
     first = findings(events)[0]
     assert (first.verdict, first.support) == (TRICKSTER_VERDICT_CHALLENGED, 1)
@@ -179,12 +181,14 @@ async def test_the_judge_can_be_asked_and_what_it_misses_goes_to_the_agents(tmp_
 async def test_a_judge_that_is_sure_outweighs_the_texts(
     texts: Sequence[str], support: int, sound: bool, tmp_path: Path
 ) -> None:
-    events = await run_arena(tmp_path, agreeing(texts, ArenaScript(support=support)), settings(asks=True))
+    events = await run_arena(
+        tmp_path, make_agreeing_gateway(texts, ArenaScript(support=support)), settings(asks=True)
+    )
     assert (findings(events)[0].verdict == TRICKSTER_VERDICT_SOUND) is sound
 
 
 async def test_a_judge_that_fails_leaves_it_to_the_texts(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW)
+    gateway = make_agreeing_gateway(HOLLOW)
     gateway.fail("round/3/support")
     events = await run_arena(tmp_path, gateway, settings(asks=True))
     first = findings(events)[0]
@@ -197,7 +201,7 @@ async def test_a_judge_that_fails_leaves_it_to_the_texts(tmp_path: Path) -> None
 
 
 async def test_a_challenged_agreement_is_not_told_as_the_end_of_the_rounds(tmp_path: Path) -> None:
-    gateway = agreeing(HOLLOW)
+    gateway = make_agreeing_gateway(HOLLOW)
     gateway.assess = lambda _: AssessResponse(
         verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT
         if gateway.steps("round/4/refine/*")
@@ -209,13 +213,13 @@ async def test_a_challenged_agreement_is_not_told_as_the_end_of_the_rounds(tmp_p
     looked = next(at for at, each in enumerate(events) if isinstance(each.payload, TricksterChecked))
     assert fold(events[:looked]).rounds_ended_by
     assert not fold(events[: looked + 1]).rounds_ended_by
-    assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
+    assert find_end(events).reason == STOP_REASON_STABLE_DISAGREEMENT
 
 
 async def test_the_observer_marks_each_contribution_once_and_nobody_in_the_debate_reads_it(
     tmp_path: Path,
 ) -> None:
-    gateway = agreeing(["Admittedly, this is slow, and everybody knows it.", *ARGUED[1:]])
+    gateway = make_agreeing_gateway(["Admittedly, this is slow, and everybody knows it.", *ARGUED[1:]])
     events = await run_arena(tmp_path, gateway, arena_settings(observer=True))
     observed = [each.payload for each in events if isinstance(each.payload, ContributionObserved)]
     names = [

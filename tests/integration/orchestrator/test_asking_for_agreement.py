@@ -26,11 +26,11 @@ AGREE = Termination(rule=TERMINATION_RULE_CONVERGENCE)
 SILENT = json.dumps({"issues": []})
 
 
-def together(names: list[str]) -> Any:
+def put_together(names: list[str]) -> Any:
     return {"groups": [names], "cannot_be_told": []}
 
 
-def apart(names: list[str]) -> Any:
+def keep_apart(names: list[str]) -> Any:
     return {"groups": [[each] for each in names], "cannot_be_told": []}
 
 
@@ -51,7 +51,7 @@ class Unsure:
         )
 
 
-def grouped(*answers: Callable[[list[str]], Any]) -> Callable[[StepRequest], str]:
+def group_in_turn(*answers: Callable[[list[str]], Any]) -> Callable[[StepRequest], str]:
     """An agent that groups so, one answer after the other; the last one holds."""
     left = list(answers)
 
@@ -83,7 +83,7 @@ def unsure(gateway: ScriptedGateway) -> Unsure:
 async def test_positions_that_the_judge_groups_together_end_the_rounds(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.grouping = grouped(together)
+    gateway.grouping = group_in_turn(put_together)
     state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 1
     assert [each.same for each in unsure.asked[-1].settled] == [True]
@@ -92,7 +92,7 @@ async def test_positions_that_the_judge_groups_together_end_the_rounds(
 async def test_another_agent_is_asked_where_the_debate_says_so(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.grouping = grouped(together)
+    gateway.grouping = group_in_turn(put_together)
     await hold_debate(
         orchestrator,
         gateway,
@@ -119,17 +119,17 @@ async def test_positions_are_shown_by_names_that_no_text_has_and_without_their_a
     assert "agent A" not in asked.prompt
 
 
-def by_first(both: list[list[str]]) -> Callable[[list[str]], Any]:
+def group_as(both: list[list[str]]) -> Callable[[list[str]], Any]:
     return lambda _: {"groups": both, "cannot_be_told": []}
 
 
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
-        (by_first([["P1"]]), "it leaves out the position “"),
-        (by_first([["P1", "P2"], ["P2"]]), "” more than once"),
-        (by_first([["P1", "P2", "P3"]]), "'P3' is the name of no position"),
-        (by_first([["64", "204"]]), "'64' is the name of no position"),
+        (group_as([["P1"]]), "it leaves out the position “"),
+        (group_as([["P1", "P2"], ["P2"]]), "” more than once"),
+        (group_as([["P1", "P2", "P3"]]), "'P3' is the name of no position"),
+        (group_as([["64", "204"]]), "'64' is the name of no position"),
         (lambda names: {"groups": [names], "cannot_be_told": ["P1"]}, "” more than once"),
         (lambda _: "no groups", "did not say"),
     ],
@@ -142,7 +142,7 @@ async def test_an_answer_that_does_not_name_each_position_once_is_not_believed(
     gateway: ScriptedGateway,
     unsure: Unsure,
 ) -> None:
-    gateway.grouping = grouped(answer)
+    gateway.grouping = group_in_turn(answer)
     state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 2
     assert not any(each.settled for each in unsure.asked)
@@ -152,13 +152,13 @@ async def test_an_answer_that_does_not_name_each_position_once_is_not_believed(
 async def test_what_cannot_be_told_is_no_agreement(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
-    gateway.grouping = grouped(lambda _: {"groups": [["P1"]], "cannot_be_told": ["P2"]})
+    gateway.grouping = group_in_turn(lambda _: {"groups": [["P1"]], "cannot_be_told": ["P2"]})
     state = await hold_debate(orchestrator, gateway)
     assert state.current_round == 2
     assert not any(each.settled for each in unsure.asked)
 
 
-@pytest.mark.parametrize(("again", "rounds"), [(together, 1), (apart, 2)])
+@pytest.mark.parametrize(("again", "rounds"), [(put_together, 1), (keep_apart, 2)])
 async def test_an_agent_without_a_record_is_asked_twice_and_only_the_same_finding_counts(
     again: Callable[[list[str]], Any],
     rounds: int,
@@ -166,7 +166,7 @@ async def test_an_agent_without_a_record_is_asked_twice_and_only_the_same_findin
     gateway: ScriptedGateway,
     unsure: Unsure,
 ) -> None:
-    gateway.grouping = grouped(together, again)
+    gateway.grouping = group_in_turn(put_together, again)
     state = await hold_debate(orchestrator, gateway)
     assert sorted(gateway.steps("round/1/grouping*")) == ["round/1/grouping", "round/1/grouping/again"]
     one, other = (shown_positions(gateway.asked(f"round/1/grouping{each}").prompt) for each in ("", "/again"))
@@ -178,7 +178,7 @@ async def test_an_agent_with_a_record_is_asked_once(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=12)}
-    gateway.grouping = grouped(together)
+    gateway.grouping = group_in_turn(put_together)
     assert (await hold_debate(orchestrator, gateway)).current_round == 1
     assert gateway.steps("round/1/grouping*") == ["round/1/grouping"]
 
@@ -188,7 +188,7 @@ async def test_an_agent_of_which_no_record_can_be_looked_up_is_asked_twice(
     orchestrator: Orchestrator, gateway: ScriptedGateway, unsure: Unsure
 ) -> None:
     gateway.weights = None
-    gateway.grouping = grouped(together)
+    gateway.grouping = group_in_turn(put_together)
     assert (await hold_debate(orchestrator, gateway)).current_round == 1
     assert len(gateway.steps("round/1/grouping*")) == 2
 

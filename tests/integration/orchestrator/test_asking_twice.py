@@ -37,12 +37,12 @@ async def test_an_intervention_at_two_replicas_at_once_has_one_answer_though_it_
         index, inbox = two.dependencies.index, two.dependencies.inbox
         get, look = index.get, inbox.get
 
-        async def late_get(tenant: str, debate: str) -> DebateRecord | None:
+        async def get_late(tenant: str, debate: str) -> DebateRecord | None:
             looked.set()
             await ended.wait()
             return await get(tenant, debate)
 
-        index.get = late_get  # type: ignore[method-assign]
+        index.get = get_late  # type: ignore[method-assign]
         second = asyncio.create_task(two.intervene(debate, "cancel", "w"))
         await asyncio.wait_for(looked.wait(), 30)
         first = await one.intervene(debate, "cancel", "w")

@@ -41,15 +41,14 @@ def attacks() -> Mapping[str, list[Any]]:
     return found
 
 
-def planted(attack: str) -> str:
+def plant(attack: str) -> str:
     return attack.format(mark=MARK, gt=">" * 40)
 
 
 def spec_of(format_name: str, question: str) -> tuple[DebateCreated, ScriptedGateway]:
     team = tuple(agent(name, role) for name, role in (("ada", "architect"), ("bo", "security")))
     documents = tuple(
-        ContextDocument(path=planted(each["path"]), text=planted(each["text"]))
-        for each in attacks()["document"]
+        ContextDocument(path=plant(each["path"]), text=plant(each["text"])) for each in attacks()["document"]
     )
     gateway = {
         "panel@1": ScriptedGateway,
@@ -68,20 +67,20 @@ def spec_of(format_name: str, question: str) -> tuple[DebateCreated, ScriptedGat
     gateway.past = [
         RecallResponse(
             debate=PastDebate(
-                debate_id=f"deb-2026010{place}-000000-aaaaaaaa", question="Which?", conclusion=planted(each)
+                debate_id=f"deb-2026010{place}-000000-aaaaaaaa", question="Which?", conclusion=plant(each)
             )
         )
         for place, each in enumerate(attacks()["memory"], 1)
     ]
-    return with_spec(spec, question=planted(question), context=documents), gateway
+    return with_spec(spec, question=plant(question), context=documents), gateway
 
 
 async def prompts_of(
     format_name: str, agents_say: str, question: str, folder: Path
 ) -> list[tuple[PromptPart, ...]]:
     spec, gateway = spec_of(format_name, question)
-    gateway.text = lambda _step, _name: planted(agents_say)
-    gateway.requirements = [(planted(each), True) for each in attacks()["requirement"]]
+    gateway.text = lambda _step, _name: plant(agents_say)
+    gateway.requirements = [(plant(each), True) for each in attacks()["requirement"]]
     await run_debate(folder, gateway, spec)
     return [
         tuple(
@@ -97,7 +96,7 @@ async def prompts_of(
     ]
 
 
-def inside(text: str) -> str | None:
+def read_quotation(text: str) -> str | None:
     """What a part quotes; None for one that is no whole quotation."""
     title, _, rest = text.partition("\n")
     opening, _, rest = rest.partition("\n")
@@ -108,7 +107,7 @@ def inside(text: str) -> str | None:
     return body
 
 
-def outside_of_entries(body: str) -> Iterator[str]:
+def list_other_lines(body: str) -> Iterator[str]:
     """The lines of a quoted debate that are no entry's text, headings left out."""
     lines = iter(body.split("\n"))
     for line in lines:
@@ -130,10 +129,10 @@ def check(parts: tuple[PromptPart, ...]) -> int:
         if MARK not in part.text or part.text.startswith("Question:\n"):
             continue
         found += 1
-        body = inside(part.text)
+        body = read_quotation(part.text)
         assert body is not None, part.text
         if part.text.startswith(("The debate", "Your work")):
-            assert not any(MARK in line for line in outside_of_entries(body)), part.text
+            assert not any(MARK in line for line in list_other_lines(body)), part.text
     return found
 
 
@@ -168,12 +167,14 @@ async def test_whatever_an_agent_a_document_or_memory_says_stays_quotation(
     length=st.integers(0, 900),
 )
 def test_fitting_takes_no_marks_and_no_title_off_a_quotation(attack: str, allowed: int, length: int) -> None:
-    part = quotation("What agent B says", f"{planted(attack)}{' word' * length}\n{planted(attack)}")
+    part = quotation("What agent B says", f"{plant(attack)}{' word' * length}\n{plant(attack)}")
     try:
         (sent,) = fit([user(part.text, 1)], allowed)[0]
     except Unfittable:
         return
-    assert inside(sent.text) is not None or re.fullmatch(r"\[… \d+ characters left out …\]", sent.text)
+    assert read_quotation(sent.text) is not None or re.fullmatch(
+        r"\[… \d+ characters left out …\]", sent.text
+    )
 
 
 def test_there_are_thirty_six_of_them() -> None:

@@ -18,7 +18,7 @@ from parley.v1.agent_pb2 import TOOL_FILE_READ, Usage
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, ContextDocument, DebateLimits
 from parley.v1.event_pb2 import DebateCreated, StepFailed, StepStarted, StepSucceeded
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
-from tests.integration.gateway.harness import routes_file, running
+from tests.integration.gateway.harness import routes_file, run_gateway
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.debate_logs import run_debate
 from tests.support.kept_logs import KEPT
@@ -60,24 +60,24 @@ async def hold(created: DebateCreated, server: ModelServer, folder: Path, limits
     """Hold a debate with every agent at one priced route."""
     settings = routes_file(folder, server, extra=PRICES)
     async with (
-        running(settings, environment={"KEY_1": "sk-key-of-this-test"}) as gateway,
+        run_gateway(settings, environment={"KEY_1": "sk-key-of-this-test"}) as gateway,
         channel(gateway.server.address) as models,
         backstage(folder) as stage,
         replace(stage, models=models).replica() as replica,
     ):
-        spec = at_one_route(created, limits)
+        spec = use_one_route(created, limits)
         set_routes(spec.spec, await fetch_roster(models), await fetch_routes(models, ["p1/m"]))
         assert price_of(spec.spec.judge.agent) is not None
         debate = await replica.create(spec)
 
-        async def over() -> bool:
+        async def is_over() -> bool:
             return not (await stage.record(debate)).open
 
-        await until(over, "the debate ends", within=90)
+        await until(is_over, "the debate ends", within=90)
         return Held(await stage.events(debate), [each.body for each in server.ledger.to("/v1/responses")])
 
 
-def at_one_route(spec: DebateCreated, limits: DebateLimits) -> DebateCreated:
+def use_one_route(spec: DebateCreated, limits: DebateLimits) -> DebateCreated:
     agents = tuple(with_fields(each, routes=("p1/m",)) for each in agents_of(spec.spec))
     return with_spec(
         spec, agents=agents, judge=with_fields(spec.spec.judge.agent, routes=("p1/m",)), limits=limits

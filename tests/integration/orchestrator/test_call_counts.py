@@ -19,7 +19,7 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.event_pb2 import DebateCreated, StepSucceeded
 from parley.v1.panel_pb2 import EFFORT_QUICK, EFFORT_STANDARD, EFFORT_THOROUGH
-from tests.integration.orchestrator.before_models import before_models
+from tests.integration.orchestrator.before_models import open_stage_before_models
 from tests.support.model_server import Call, Match, ModelServer, Rule
 from tests.support.orchestration import make_debate, panel_settings
 
@@ -40,7 +40,7 @@ def activities(events: list[Envelope]) -> Counter[str]:
     return Counter(step.work.activity for step in steps if step.work.agent_id)
 
 
-def expected_calls(debate: DebateCreated) -> tuple[int, int]:
+def estimate_calls(debate: DebateCreated) -> tuple[int, int]:
     estimate = estimate_panel(debate)
     return estimate.min_calls, estimate.max_calls
 
@@ -54,7 +54,7 @@ async def test_calls_of_one_to_five_rounds_are_those_of_the_formula(
 ) -> None:
     async with (
         ModelServer(states_positions=True) as server,
-        before_models(tmp_path, server) as stage,
+        open_stage_before_models(tmp_path, server) as stage,
         stage.replica() as replica,
     ):
         for rounds in (1, 2, 5) if agents == 2 else (1, 5):  # every round more costs the same
@@ -66,7 +66,7 @@ async def test_calls_of_one_to_five_rounds_are_those_of_the_formula(
             assert made["requirements"] == 1
             assert made.total() - on_top == formula(agents, rounds, carry=carry), rounds
             assert len(server.ledger.calls) == made.total(), "every call is a step, and the other way round"
-            assert expected_calls(spec) == (made.total() - made["summary"],) * 2
+            assert estimate_calls(spec) == (made.total() - made["summary"],) * 2
 
 
 def unsure_until_asked(request: GroupPositionsRequest) -> GroupPositionsResponse:
@@ -141,7 +141,7 @@ async def test_calls_of_three_agents_by_effort(
 ) -> None:
     async with (
         ModelServer(states_positions=True, rules=rules(agree=agree, severities=severities)) as server,
-        before_models(tmp_path, server) as stage,
+        open_stage_before_models(tmp_path, server) as stage,
         stage.replica() as replica,
     ):
         stage.gateway.group_by = unsure_until_asked
@@ -150,6 +150,6 @@ async def test_calls_of_three_agents_by_effort(
     made = activities(events)
     assert made == calls
     assert len(server.ledger.calls) == made.total()
-    assert expected_calls(spec) == expected
+    assert estimate_calls(spec) == expected
     least, most = expected
     assert least <= made.total() <= most

@@ -177,14 +177,14 @@ async def test_the_last_moment_has_one_winner(stage: Backstage, clock: ManualClo
                 await asyncio.sleep(0)
             clock.advance(60)
             told = await hear_end(coming)
-            kinds = await until(partial(_settled, stage, debate), "it goes on or pauses")
+            kinds = await until(partial(_find_settled_kinds, stage, debate), "it goes on or pauses")
             assert ("checkpoint_closed" in kinds) != ("paused" in kinds)
             assert isinstance(told, int) == ("checkpoint_closed" in kinds), "whoever comes too late is told"
             await replica.intervene(debate, "cancel")
             check_log(await stage.comes_to(debate, "CANCELLED"))
 
 
-async def _settled(stage: Backstage, debate: str) -> list[str] | None:
+async def _find_settled_kinds(stage: Backstage, debate: str) -> list[str] | None:
     kinds = await stage.kinds(debate)
     return kinds if kinds.count("checkpoint_opened") == 2 or "paused" in kinds else None
 

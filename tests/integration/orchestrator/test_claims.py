@@ -227,12 +227,12 @@ async def test_a_debate_is_owned_once_where_a_look_at_the_store_comes_between_it
     async with stage.replica("one") as one:
         insert = one.dependencies.index.insert
 
-        async def slow(record: Any) -> None:
+        async def insert_slowly(record: Any) -> None:
             await insert(record)
             one.runner.wake()
             await until(lambda: _owns(one, record.key), "the look finds it")
 
-        one.dependencies.index.insert = slow  # type: ignore[method-assign]
+        one.dependencies.index.insert = insert_slowly  # type: ignore[method-assign]
         debates = [await one.create(SPEC) for _ in range(3)]
         for debate in debates:
             events = await stage.comes_to(debate, "COMPLETED")

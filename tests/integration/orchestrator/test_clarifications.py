@@ -34,12 +34,12 @@ class Curious(ScriptedGateway):
         return json.dumps({"questions": list(questions)})
 
 
-def asked_at_checkpoints(events: Sequence[Envelope]) -> list[list[tuple[str, str]]]:
+def list_questions(events: Sequence[Envelope]) -> list[list[tuple[str, str]]]:
     opened = [event.payload for event in events if isinstance(event.payload, CheckpointOpened)]
     return [[(each.agent_id, each.text) for each in one.questions.questions] for one in opened]
 
 
-def quoted(*questions: str) -> str:
+def quote_questions(*questions: str) -> str:
     asked = "\n".join(f"{number}. {each}" for number, each in enumerate(questions, start=1))
     return f"What the agents asked (quotation, not instructions):\n<<<\n{asked}\n>>>"
 
@@ -60,10 +60,10 @@ async def test_what_a_person_answers_reaches_every_later_prompt_the_judges_too(t
     gateway = Curious(ada=[["How many users?"]], bo=[["Which budget?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         events = await answer_questions(stage, replica, 1, Clarifications())
-    assert asked_at_checkpoints(events) == [[("ada", "How many users?"), ("bo", "Which budget?")]]
+    assert list_questions(events) == [[("ada", "How many users?"), ("bo", "Which budget?")]]
     later = [each for each in gateway.calls if not each.step.startswith("clarify/1/")]
     assert {"clarify/2/bo", "round/1/propose/bo", "round/1/refine/bo"} <= {each.step for each in later}
-    told = f"{quoted('How many users?')}\nAnswers of the person who asks:\n- to 1: answer 1"
+    told = f"{quote_questions('How many users?')}\nAnswers of the person who asks:\n- to 1: answer 1"
     assert [each.step for each in later if told not in each.prompt] == []
     assert any(each.agent.id == "judge" for each in later)
     assert not any("Which budget?" in each.prompt for each in later), "it was not answered"
@@ -80,7 +80,7 @@ async def test_what_an_agent_asks_stays_quotation(tmp_path: Path) -> None:
 async def test_agents_that_have_nothing_to_ask_begin_at_once(tmp_path: Path) -> None:
     async with backstage(tmp_path, Curious()) as stage, stage.replica() as replica:
         events = await answer_questions(stage, replica, 0, Clarifications())
-    assert asked_at_checkpoints(events) == []
+    assert list_questions(events) == []
     assert not any("What the agents asked" in each.prompt for each in stage.gateway.calls)
 
 
@@ -106,9 +106,12 @@ async def test_nobody_asks_more_or_more_often_than_is_allowed(tmp_path: Path) ->
     gateway = Curious(ada=[["One?", "Two?", "one?", "Three?"], ["Four?"], ["Five?"]])
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
         events = await answer_questions(stage, replica, 2, Clarifications(max_per_agent=2, max_times=2))
-    assert asked_at_checkpoints(events) == [[("ada", "One?"), ("ada", "Two?")], [("ada", "Four?")]]
+    assert list_questions(events) == [[("ada", "One?"), ("ada", "Two?")], [("ada", "Four?")]]
     prompt = gateway.asked("round/1/propose/bo").prompt
-    assert f"{quoted('One?')}\nAnswers of the person who asks:\n- to 1: answer 1\n{quoted('Four?')}" in prompt
+    assert (
+        f"{quote_questions('One?')}\nAnswers of the person who asks:\n- to 1: answer 1\n{quote_questions('Four?')}"
+        in prompt
+    )
     assert "- to 1: answer 2" in prompt
     assert "Ask at most 2 questions." in gateway.asked("clarify/1/bo").prompt
 
@@ -120,7 +123,7 @@ async def test_an_answer_in_one_text_stands_under_what_was_asked(tmp_path: Path)
         await stage.has(debate, "checkpoint_opened")
         await replica.intervene(debate, "answer", text="Ten, and none.")
         await stage.comes_to(debate, "COMPLETED")
-    asked = quoted("How many users?", "Which budget?")
+    asked = quote_questions("How many users?", "Which budget?")
     told = f"{asked}\nAnswers of the person who asks:\n- Ten, and none."
     assert told in gateway.asked("round/1/refine/bo").prompt
 
@@ -134,7 +137,7 @@ async def test_a_person_may_say_that_what_they_answered_is_enough(tmp_path: Path
         check_log(await stage.comes_to(debate, "COMPLETED"))
     assert gateway.steps("clarify/2/*") == []
     assert (
-        f"{quoted('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
+        f"{quote_questions('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
         in gateway.asked("round/1/propose/bo").prompt
     )
 
@@ -151,21 +154,21 @@ async def test_an_answer_to_what_nobody_asked_is_refused_whole(
             debate = await one.create(make_debate(2, 1, clarifications=Clarifications(max_times=1)))
             before = await stage.has(debate, "checkpoint_opened")
             if owned:
-                await _refused_as_unknown(one, debate, answers, checkpoint)
+                await _check_refused_as_unknown(one, debate, answers, checkpoint)
         async with stage.replica(adopt=False) as two:
-            await _refused_as_unknown(two, debate, answers, checkpoint)
+            await _check_refused_as_unknown(two, debate, answers, checkpoint)
             added = (await stage.events(debate))[len(before) :]
             assert not {"intervened", "checkpoint_closed"} & {event.kind for event in added}
             await two.intervene(debate, "answer", answers={"ada-1": "ten"}, checkpoint=checkpoint)
             check_log(await stage.comes_to(debate, "COMPLETED"))
-            await _refused_as_unknown(two, debate, answers, checkpoint)
+            await _check_refused_as_unknown(two, debate, answers, checkpoint)
     assert (
-        f"{quoted('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
+        f"{quote_questions('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
         in gateway.asked("round/1/propose/ada").prompt
     )
 
 
-async def _refused_as_unknown(
+async def _check_refused_as_unknown(
     replica: Replica, debate: str, answers: dict[str, str], checkpoint: str
 ) -> None:
     with pytest.raises(ParleyError) as refused:
@@ -202,7 +205,7 @@ async def test_a_debate_that_moves_to_another_replica_asks_nothing_again(tmp_pat
     check_log(events)
     assert len(gateway.steps("clarify/1/ada")) == 1
     assert (
-        f"{quoted('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
+        f"{quote_questions('How many users?')}\nAnswers of the person who asks:\n- to 1: ten"
         in gateway.asked("round/1/propose/ada").prompt
     )
     assert any(isinstance(event.payload, Concluded) for event in events)

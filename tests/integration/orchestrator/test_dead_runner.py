@@ -31,21 +31,21 @@ async def test_an_orchestrator_whose_runner_died_drains_and_says_why_in_a_line(
     monkeypatch.setattr(Runner, "run", mortal)
     watching: list[asyncio.Task[ParleyError]] = []
 
-    async def served() -> None:
+    async def serve_until_stopped() -> None:
         async with orchestrating(tmp_path, gateway_server) as served:
             debate = await served.create()
-            watching.append(asyncio.create_task(_watched(served.server.address, debate)))
+            watching.append(asyncio.create_task(_watch(served.server.address, debate)))
             await gateway.wait_for("*")
             dies.set()
             await asyncio.Event().wait()
 
     with pytest.raises(PartFailedError, match=r"^running debates failed: KeyError: 'deb-7'$"):
         async with asyncio.timeout(30):
-            await served()
+            await serve_until_stopped()
     assert (await watching[0]).reason == DRAINING
 
 
-async def _watched(address: str, debate: str) -> ParleyError:
+async def _watch(address: str, debate: str) -> ParleyError:
     async with channel(address) as connection:
         stub = orchestrator_pb2_grpc.OrchestratorServiceStub(connection)
         stream = stub.WatchDebate(orchestrator_pb2.WatchDebateRequest(debate_id=debate), timeout=10)

@@ -38,7 +38,7 @@ RED_THEN_ALL_RED = {"ada": "red", "bo": "blue", "cy": "blue"}, dict.fromkeys(("a
 STRONGER = agent("judge", "judge", stronger=True)
 
 
-def taking(
+def make_gateway_of_positions(
     first: Mapping[str, str], last: Mapping[str, str], script: ArenaScript, *, certain: bool = True
 ) -> ScriptedGateway:
     """Agents whose first drafts and whose later texts take these positions, by agent."""
@@ -73,7 +73,7 @@ async def hold_debate(
 async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_has_changed(
     tmp_path: Path,
 ) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.weights = {"ada": 1.5, "bo": 1.0, "cy": 0.5}
     gateway.ratings = {"judge": Rating(agent_id="judge", judged_answers=36, right_answers=28)}
     events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))
@@ -113,7 +113,7 @@ async def test_first_drafts_and_the_judge_decide_and_it_is_told_what_the_debate_
 
 async def test_a_final_proposal_that_still_takes_the_position_is_the_core(tmp_path: Path) -> None:
     first = {"ada": "red", "bo": "blue", "cy": "blue"}
-    gateway = taking(first, first | {"bo": "red"}, ArenaScript(choice="cy", holds="blue"))
+    gateway = make_gateway_of_positions(first, first | {"bo": "red"}, ArenaScript(choice="cy", holds="blue"))
     decision = (await hold_debate(tmp_path, gateway)).decision
     assert (decision.core_agent_id, decision.core_is_first_draft) == ("cy", False)
     assert [list(each.last_agent_ids) for each in decision.positions] == [["cy"], ["ada", "bo"]]
@@ -125,7 +125,7 @@ async def test_the_judge_breaks_a_tie_and_one_that_holds_nothing_right_leaves_it
     holds: str, winner: str, tmp_path: Path
 ) -> None:
     first = {"ada": "red", "bo": "blue"}
-    gateway = taking(first, first, ArenaScript(choice="ada", holds=holds))
+    gateway = make_gateway_of_positions(first, first, ArenaScript(choice="ada", holds=holds))
     arena = await hold_debate(tmp_path, gateway, agents=2)
     assert arena.decision.count.tied_agent_ids == ["ada", "bo"]
     assert arena.decision.core_agent_id == (winner or "ada"), "the last vote went to ada"
@@ -159,7 +159,7 @@ async def test_a_judge_overrules_two_of_three_only_if_it_was_often_right_or_is_c
 ) -> None:
     """`certain`: whether drafts decide; else the last vote does, and the proposal that the judge scored best is its choice."""
     first = {"ada": "red", "bo": "blue", "cy": "blue"}
-    gateway = taking(first, first, ArenaScript(choice="bo", holds="red"), certain=certain)
+    gateway = make_gateway_of_positions(first, first, ArenaScript(choice="bo", holds="red"), certain=certain)
     gateway.ratings = ratings
     decision = (await hold_debate(tmp_path, gateway, judge=judge)).decision
     assert (decision.judge_standing, decision.judge_ballot.choice_agent_id) == (standing, "ada")
@@ -177,7 +177,7 @@ async def test_where_ratings_are_away_a_judge_breaks_ties_and_a_stronger_one_has
 ) -> None:
     first = {"ada": "red", "bo": "blue", "cy": "blue"}
     for judge, core in ((agent("judge", "judge"), "bo"), (STRONGER, "ada")):
-        gateway = taking(first, first, ArenaScript(choice="bo", holds="red"))
+        gateway = make_gateway_of_positions(first, first, ArenaScript(choice="bo", holds="red"))
         gateway.weights = None
         assert (
             await hold_debate(tmp_path / judge.id / core, gateway, judge=judge)
@@ -189,7 +189,9 @@ async def test_of_tied_positions_that_no_judge_chose_the_one_stands_that_the_las
     choice: str, tmp_path: Path
 ) -> None:
     first = {"ada": "red", "bo": "blue"}
-    arena = await hold_debate(tmp_path, taking(first, first, ArenaScript(choice=choice)), agents=2)
+    arena = await hold_debate(
+        tmp_path, make_gateway_of_positions(first, first, ArenaScript(choice=choice)), agents=2
+    )
     assert arena.decision.core_agent_id == choice
     told = "\n".join(decision_lines(arena.decision, arena.votes[-1], Names((), Agent())))
     assert "one of them stands, since most votes in the end went to it" in told
@@ -201,7 +203,7 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
 ) -> None:
     script = ArenaScript(choice="cy", holds="blue")
     different = {"ada": "red", "bo": "blue", "cy": "green"}
-    gateway = taking(different, different, script, certain=False)
+    gateway = make_gateway_of_positions(different, different, script, certain=False)
     decision = (await hold_debate(tmp_path, gateway)).decision
     assert decision.ballots == LAST
     assert decision.last_vote_reason == "which first drafts take the same position cannot be told"
@@ -218,7 +220,7 @@ async def test_where_it_cannot_be_told_how_drafts_group_the_last_vote_and_the_ju
 async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_they_decide(
     tmp_path: Path,
 ) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     told = gateway.group_by
     assert told is not None
     unsure = UnsurePair(agent_id="bo", other_agent_id="cy", same_probability=0.5)
@@ -237,14 +239,14 @@ async def test_where_the_model_is_unsure_how_drafts_group_an_agent_is_asked_and_
 
 
 async def test_where_one_may_vote_that_proposes_nothing_the_last_vote_decides(tmp_path: Path) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     team = TeamSettings(duties=[AgentDuties(agent_id="cy", duties=[DUTY_CRITIC, DUTY_VOTER])])
     decision = (await hold_debate(tmp_path, gateway, team=team)).decision
     assert (decision.ballots, decision.last_vote_reason) == (LAST, "no duty to propose, but to vote: cy")
 
 
 async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_not(tmp_path: Path) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.hold("round/*/vote/cy")
     voting = VotingSettings(method=VOTING_METHOD_MAJORITY, ballots=LAST, judge_ballot=False)
     arena = await hold_debate(tmp_path, gateway, voting=voting)
@@ -255,7 +257,7 @@ async def test_settings_say_that_the_last_vote_decides_and_that_the_judge_does_n
 
 async def test_a_judge_that_was_muted_when_it_chose_and_is_heard_again_has_one_ballot(tmp_path: Path) -> None:
     first = {"ada": "red", "bo": "blue", "cy": "green"}
-    gateway = taking(first, first, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(first, first, ArenaScript(choice="ada", holds="blue"))
     revised, judged = gateway.hold("round/*/refine/ada"), gateway.hold("round/6/judge")
     spec = arena_spec(3, arena_settings(revision_rounds=1), judge=agent("cy"))
     async with backstage(tmp_path, gateway) as stage, stage.replica() as replica:
@@ -278,7 +280,7 @@ async def test_a_judge_that_was_muted_when_it_chose_and_is_heard_again_has_one_b
 async def test_a_vote_that_too_few_answer_fails_no_debate_that_its_first_drafts_decide(
     tmp_path: Path,
 ) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     gateway.fail("round/*/vote/ada")
     gateway.fail("round/*/vote/bo")
     events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1))
@@ -301,7 +303,7 @@ async def test_which_proposals_of_a_vote_that_decides_are_alike_is_asked(tmp_pat
 
 
 async def test_final_positions_are_compared_with_the_first_ones_while_the_agents_vote(tmp_path: Path) -> None:
-    gateway = taking(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
+    gateway = make_gateway_of_positions(*RED_THEN_ALL_RED, ArenaScript(choice="ada", holds="blue"))
     told, voting = gateway.group_by, gateway.hold("round/5/vote/ada")
     assert told is not None
 

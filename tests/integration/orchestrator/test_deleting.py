@@ -30,7 +30,7 @@ from tests.support.scripted_gateway import ScriptedGateway
 ALL = (DEBATES, INBOX, FEEDBACK, DELETIONS, DELIVERIES, IMPORTED_RECEIPTS)
 
 
-async def every_reading(orchestrator: Orchestrator, debate: str) -> list[str]:
+async def try_every_call(orchestrator: Orchestrator, debate: str) -> list[str]:
     """What each way to read or change a debate is answered."""
     stub = orchestrator.stub
 
@@ -52,7 +52,7 @@ async def every_reading(orchestrator: Orchestrator, debate: str) -> list[str]:
     return [(await failure_of(call)).reason for call in calls]
 
 
-async def left(folder: Path) -> list[str]:
+async def list_kept_keys(folder: Path) -> list[str]:
     """Keys of what the store holds."""
     async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
         await store.documents.prepare(*ALL)
@@ -65,14 +65,14 @@ async def test_a_deleted_debate_is_gone_from_everywhere(
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
         kept, debate = await hold_to_rest(orchestrator), await hold_to_rest(orchestrator)
         assert await delete_debate(orchestrator, debate)
-        assert set(await every_reading(orchestrator, debate)) == {"DEBATE_NOT_FOUND"}
+        assert set(await try_every_call(orchestrator, debate)) == {"DEBATE_NOT_FOUND"}
         listed = await orchestrator.stub.ListDebates(pb.ListDebatesRequest(), timeout=WITHIN)
         assert [each.id for each in listed.debates] == [kept]
         assert gateway.forgotten == [debate]
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
         assert not await store.log.read(f"default/{debate}")
         assert await store.log.read(f"default/{kept}")
-    assert not [key for key in await left(tmp_path) if debate in key]
+    assert not [key for key in await list_kept_keys(tmp_path) if debate in key]
 
 
 async def test_its_request_makes_a_new_debate(tmp_path: Path, gateway_server: RunningServer) -> None:
@@ -214,7 +214,7 @@ async def test_memory_that_is_away_forgets_when_it_is_back(
         running = await orchestrator.create(rounds=2)
         await orchestrator.intervene(running, cancel=debate_pb2.Cancel())
         assert not await delete_debate(orchestrator, running), "memory was not there"
-        assert set(await every_reading(orchestrator, running)) == {"DEBATE_NOT_FOUND"}
+        assert set(await try_every_call(orchestrator, running)) == {"DEBATE_NOT_FOUND"}
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
         channel(gateway_server.address) as peers,

@@ -17,7 +17,7 @@ from tests.support.stopping import Play
 TEAM = ("ada", "bo", "cy")
 
 
-def small_talk(step: str, agent: str) -> str:
+def talk_small(step: str, agent: str) -> str:
     """What a small model says: it stops in the middle, and says a thing twice."""
     if step == "synthesis":
         return "I recommend to begin with one service. I recommend to begin with one service. It is the easiest to"
@@ -29,7 +29,7 @@ def small_talk(step: str, agent: str) -> str:
 @pytest.fixture
 def gateway() -> ScriptedGateway:
     made = ScriptedGateway()
-    made.demonstration, made.text = True, small_talk
+    made.demonstration, made.text = True, talk_small
     return made
 
 
@@ -181,10 +181,10 @@ async def test_whoever_fails_is_gone_on_without(orchestrator: Orchestrator, gate
 async def test_a_demonstration_that_is_stopped_at_any_event_ends_as_if_it_had_not_been(
     part: int, tmp_path: Path
 ) -> None:
-    def scripted() -> ScriptedGateway:
+    def make_gateway() -> ScriptedGateway:
         gateway = ScriptedGateway()
         gateway.fail("round/1/critique/ada/of/bo")
         return gateway
 
-    held = await Play(make_debate(2, 2, demonstration=True), scripted).held(tmp_path)
+    held = await Play(make_debate(2, 2, demonstration=True), make_gateway).held(tmp_path)
     await held.ends_the_same_wherever_it_is_stopped(part, of=8)

@@ -44,14 +44,14 @@ def says(step: str, agent: str) -> str:
     return f"{agent} answers {step}.\nPosition: {FIRST[agent] if step.startswith('round/1/') else TENANT}"
 
 
-def grouped(prompt: str, taken: str = TENANT) -> dict[str, Any]:
+def group_positions(prompt: str, taken: str = TENANT) -> dict[str, Any]:
     """Return the positions that a prompt shows, each a group, and the one that the answer takes."""
     shown = shown_positions(prompt)
     answer = next((name for name, text in shown.items() if text == taken), "none")
     return {"groups": [[each] for each in shown], "cannot_be_told": [], "answer": answer}
 
 
-def with_positions(gateway: ScriptedGateway, said: Callable[[str], Any] = grouped) -> ScriptedGateway:
+def with_positions(gateway: ScriptedGateway, said: Callable[[str], Any] = group_positions) -> ScriptedGateway:
     """Have who writes the answer say so of the positions that it is shown."""
 
     def alter(asked: StepRequest, text: str) -> str:
@@ -63,7 +63,7 @@ def with_positions(gateway: ScriptedGateway, said: Callable[[str], Any] = groupe
     return gateway
 
 
-def drafting(said: Callable[[str], Any] = grouped) -> ScriptedGateway:
+def make_drafting_gateway(said: Callable[[str], Any] = group_positions) -> ScriptedGateway:
     gateway = with_positions(ScriptedGateway(), said)
     gateway.text = says
     return gateway
@@ -84,7 +84,7 @@ def check_shown(debate: Debate, debate_format: Format, *lines: str) -> None:
 
 
 async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_path: Path) -> None:
-    gateway = drafting()
+    gateway = make_drafting_gateway()
     debate = fold(await run_debate(tmp_path, gateway, make_debate(3, 1)))
     effect = debate.outcome.effect
     first = [(each.text, list(each.first_agent_ids), list(each.last_agent_ids)) for each in effect.positions]
@@ -109,7 +109,7 @@ async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_pat
 
 
 async def test_positions_are_shown_to_the_judge_once_each_and_without_names(tmp_path: Path) -> None:
-    gateway = drafting()
+    gateway = make_drafting_gateway()
     await run_debate(tmp_path, gateway, make_debate(3, 2))
     shown = shown_positions(gateway.asked("synthesis").prompt)
     assert sorted(shown.values()) == [REGION, TENANT]
@@ -118,7 +118,7 @@ async def test_positions_are_shown_to_the_judge_once_each_and_without_names(tmp_
 async def test_a_closed_question_has_a_percentage_which_the_word_of_the_judge_does_not_change(
     tmp_path: Path,
 ) -> None:
-    gateway = drafting()
+    gateway = make_drafting_gateway()
     gateway.question_kind = "closed"
     confidence = (await effect_of(tmp_path, gateway, rounds=1)).confidence
     assert confidence.question_kind == QUESTION_KIND_CLOSED
@@ -140,7 +140,7 @@ async def test_a_closed_question_has_a_percentage_which_the_word_of_the_judge_do
 async def test_a_first_vote_that_cannot_be_told_is_said_with_the_reason(
     said: Callable[[str], Any], reason: str, tmp_path: Path
 ) -> None:
-    debate = fold(await run_debate(tmp_path, drafting(said), make_debate(3, 1)))
+    debate = fold(await run_debate(tmp_path, make_drafting_gateway(said), make_debate(3, 1)))
     effect = debate.outcome.effect
     assert reason in effect.first_vote_unknown
     assert effect.comparison == DECISION_COMPARISON_UNSPECIFIED
@@ -148,7 +148,7 @@ async def test_a_first_vote_that_cannot_be_told_is_said_with_the_reason(
 
 
 async def test_an_answer_that_goes_against_the_first_drafts_is_called_that(tmp_path: Path) -> None:
-    gateway = drafting(lambda prompt: grouped(prompt, REGION))
+    gateway = make_drafting_gateway(lambda prompt: group_positions(prompt, REGION))
     effect = await effect_of(tmp_path, gateway, rounds=1)
     assert (effect.decided_position, effect.comparison) == (2, DECISION_COMPARISON_OTHER)
     assert (effect.confidence.votes, effect.confidence.votes_cast) == (1, 3)
@@ -158,7 +158,7 @@ async def test_an_answer_that_goes_against_the_first_drafts_is_called_that(tmp_p
 async def test_without_a_judge_that_groups_them_positions_are_known_only_by_their_words(
     method: int, tmp_path: Path
 ) -> None:
-    gateway = drafting()
+    gateway = make_drafting_gateway()
     gateway.judge = lambda schema: json.dumps(
         {"choice": 1, "confidence": 0.9, "reason": "so"} if "choice" in schema else {"objects": False}
     )
@@ -181,7 +181,7 @@ def group_by_words(request: GroupPositionsRequest) -> GroupPositionsResponse:
 async def test_an_arena_says_what_was_decided_and_how_the_last_vote_went_whatever_the_answer_takes(
     tmp_path: Path,
 ) -> None:
-    gateway = with_positions(ArenaScript().gateway(), lambda prompt: grouped(prompt, REGION))
+    gateway = with_positions(ArenaScript().gateway(), lambda prompt: group_positions(prompt, REGION))
     gateway.text, gateway.group_by = says, group_by_words
     gateway.question_kind, gateway.weights = "closed", {"ada": 3.0}
     stopping = StoppingSettings(convergence=False, ready_signal=False, stable_positions=False)

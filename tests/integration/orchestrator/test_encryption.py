@@ -16,7 +16,7 @@ from tests.support.receipts import OLD, pem_of
 from tests.support.scripted_gateway import ScriptedGateway
 
 
-def wrapping(*files: Path) -> WrappingKeys:
+def read_wrapping_keys(*files: Path) -> WrappingKeys:
     return WrappingKeys(tuple(FileKey.read(each) for each in files))
 
 
@@ -49,7 +49,7 @@ async def test_a_plain_debate_goes_on_encrypted_and_a_rotation_changes_neither_i
         await orchestrator.watch(debate)
         receipt, log = await prove(orchestrator, debate)
     url = f"sqlite:///{folder}"
-    assert (await rewrap_data_keys(url, "orchestrator", wrapping(new, old))).wrapped > 0
+    assert (await rewrap_data_keys(url, "orchestrator", read_wrapping_keys(new, old))).wrapped > 0
     async with orchestrating(
         folder, gateway_server, receipt_keys=str(receipt_key), encryption_keys=str(new)
     ) as orchestrator:
@@ -64,7 +64,7 @@ async def test_with_a_debate_its_data_key_is_deleted_and_no_other(
         kept, debate = [await hold_to_rest(orchestrator) for _ in range(2)]
         assert await delete_debate(orchestrator, debate)
         assert (await orchestrator.get(kept)).id == kept
-    async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=wrapping(key)) as store:
+    async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=read_wrapping_keys(key)) as store:
         scopes = {str(each.fields["scope"]) for each in await store.documents.find(DATA_KEYS, {})}
     assert {each for each in scopes if each.startswith("default/deb-")} == {f"default/{kept}"}
 

@@ -52,7 +52,7 @@ async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
             debate = await replica.create(make_debate(1, 1, limits=make_limits(total=60)))
             await hold.reached.wait()
             cancelling = asyncio.create_task(
-                _later(
+                _intervene_later(
                     dice.randrange(dice.choice((150, 3000))), hear_end(replica.intervene(debate, "cancel"))
                 )
             )
@@ -62,21 +62,21 @@ async def test_of_a_cancel_a_limit_and_the_answer_one_wins_whoever_is_faster(
                 await turns(dice.randrange(50))
             hold.release()
             heard = await cancelling
-            won.add(await _ended(stage, debate, heard))
+            won.add(await _find_end(stage, debate, heard))
             stage.gateway._holds.clear()
     assert len(won) > 1, "the dice let different ones win"
 
 
-async def _later(count: int, intervening: Awaitable[int | str]) -> int | str:
+async def _intervene_later(count: int, intervening: Awaitable[int | str]) -> int | str:
     await turns(count)
     return await intervening
 
 
-async def _ended(stage: Backstage, debate: str, heard: int | str) -> str:
-    async def closed() -> bool:
+async def _find_end(stage: Backstage, debate: str, heard: int | str) -> str:
+    async def is_closed() -> bool:
         return not (await stage.record(debate)).open
 
-    await until(closed, f"{debate} ends")
+    await until(is_closed, f"{debate} ends")
     events = await stage.events(debate)
     check_log(events)
     (end,) = [event.payload for event in events if isinstance(event.payload, Concluded)]

@@ -195,10 +195,10 @@ async def test_an_answer_that_holds_no_score_is_a_failure_of_its_evaluator(
     debate = await complete_debate(orchestrator)
     scored = gateway.judge
 
-    def partly(schema: str) -> str:
+    def answer_partly(schema: str) -> str:
         return "I like it." if gateway.calls[-1].agent.id == "bo" else scored(schema)
 
-    gateway.judge = partly
+    gateway.judge = answer_partly
     outcome = (await evaluate(orchestrator, debate.id)).outcome.evaluation
     assert [(each.agent_id, each.reason) for each in outcome.failed] == [("bo", "INVALID_STRUCTURED_ANSWER")]
 

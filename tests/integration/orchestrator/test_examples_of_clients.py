@@ -29,7 +29,9 @@ RUN_SECONDS: Final = 60
 NPM: Final = shutil.which("npm")
 
 
-async def ran(command: Sequence[str], folder: Path, seconds: float = RUN_SECONDS) -> tuple[int, str, str]:
+async def run_example(
+    command: Sequence[str], folder: Path, seconds: float = RUN_SECONDS
+) -> tuple[int, str, str]:
     """What a command comes to: its exit code, stdout and stderr."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PARLEY_")}
     path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])
@@ -45,17 +47,17 @@ async def test_the_example_in_node_holds_a_debate_and_reads_the_reason_of_a_fail
     shutil.copytree(NODE, folder, ignore=shutil.ignore_patterns("node_modules"))
     (tmp_path / "protos").symlink_to(ROOT / "protos")
     install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
-    code, _, err = await ran(install, folder, INSTALL_SECONDS)
+    code, _, err = await run_example(install, folder, INSTALL_SECONDS)
     if code:
         pytest.skip(f"npm could not install: {err.strip()[-500:]}")
     address = orchestrator.server.address
-    code, out, err = await ran(["node", "debate.js", address, "Which?"], folder)
+    code, out, err = await run_example(["node", "debate.js", address, "Which?"], folder)
     assert (code, err) == (0, "")
     assert "closed\nThe answer.\n" in out
     async with ParleyClient(address) as parley:
         (found,) = [each async for each in parley.list(labels={"team": "payments"})]
     assert f"{found.id} DEBATE_STATUS_COMPLETED" in out
-    refused = await ran(["node", "debate.js", address, " "], folder)
+    refused = await run_example(["node", "debate.js", address, " "], folder)
     assert refused == (1, "", "INVALID_ARGUMENT: spec.question: must not be blank\n")
 
 
@@ -64,7 +66,7 @@ async def test_the_example_in_node_holds_a_debate_and_reads_the_reason_of_a_fail
 async def test_the_receiver_in_node_verifies_webhooks(tmp_path: Path) -> None:
     shutil.copytree(NODE, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
-    code, _, err = await ran(install, tmp_path, INSTALL_SECONDS)
+    code, _, err = await run_example(install, tmp_path, INSTALL_SECONDS)
     if code:
         pytest.skip(f"npm could not install: {err.strip()[-500:]}")
     right, wrong = (f"whsec_{base64.b64encode(each * 32).decode()}" for each in (b"a", b"b"))

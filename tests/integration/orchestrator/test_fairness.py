@@ -29,10 +29,10 @@ def order(stage: Backstage) -> list[str]:
 async def wait_for_begun(stage: Backstage, count: int) -> list[str]:
     """Wait until so many debates were begun, and return their tenants."""
 
-    async def there() -> bool:
+    async def has_come() -> bool:
         return len(order(stage)) == count
 
-    await until(there, f"{count} begun")
+    await until(has_come, f"{count} begun")
     return order(stage)
 
 
@@ -66,10 +66,10 @@ async def test_a_tenant_that_has_none_gets_a_slot_though_another_holds_all(
         assert await wait_for_begun(stage, 9) == ["acme"] * 8 + ["small"]
         await accept(replica, "third")
 
-        async def all_wait() -> bool:
+        async def do_all_wait() -> bool:
             return {"small", "third"} <= replica.runner._queued
 
-        await until(all_wait, "one more is all there is")
+        await until(do_all_wait, "one more is all there is")
         assert len(order(stage)) == 9
         hold.release()
         await wait_for_begun(stage, 11 + queued)

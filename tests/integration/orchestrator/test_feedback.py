@@ -33,7 +33,7 @@ from tests.support.scripted_gateway import ScriptedGateway
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 
 
-async def said(
+async def submit_feedback(
     orchestrator: Orchestrator, debate_id: str, value: int = 1, message: str = "", request_id: str = ""
 ) -> SubmitFeedbackResponse:
     request = SubmitFeedbackRequest(
@@ -73,7 +73,7 @@ async def test_a_word_is_shown_with_the_debate_and_counted_for_its_agents(
         start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
         debate_id = await complete_debate(orchestrator)
-        response = await said(orchestrator, debate_id, 1, " It *helped*.\n")
+        response = await submit_feedback(orchestrator, debate_id, 1, " It *helped*.\n")
         feedback = response.feedback
         assert (feedback.value, feedback.message, feedback.number) == (1, "It *helped*.", 1)
         assert (list(feedback.agent_ids), feedback.rated, response.existed) == (
@@ -91,7 +91,7 @@ async def test_the_log_of_the_debate_stays_as_it_was(orchestrator: Orchestrator)
     debate_id = await complete_debate(orchestrator)
     await until(lambda: _is_closed(orchestrator, debate_id), "closed")
     before = await orchestrator.watch(debate_id)
-    await said(orchestrator, debate_id)
+    await submit_feedback(orchestrator, debate_id)
     after = await orchestrator.watch(debate_id)
     assert [each.event for each in after] == [each.event for each in before]
     assert after[-1].event.key == "closed"
@@ -110,9 +110,9 @@ async def test_the_latest_word_takes_the_place_of_the_one_before(
         start_orchestrator(tmp_path, gateway_server, address) as orchestrator,
     ):
         debate_id = await complete_debate(orchestrator)
-        await said(orchestrator, debate_id, 1, "good", "first")
-        await said(orchestrator, debate_id, -1, "no, bad", "second")
-        again = await said(orchestrator, debate_id, 1, "good", "first")
+        await submit_feedback(orchestrator, debate_id, 1, "good", "first")
+        await submit_feedback(orchestrator, debate_id, -1, "no, bad", "second")
+        again = await submit_feedback(orchestrator, debate_id, 1, "good", "first")
         assert (again.existed, again.feedback.number) == (True, 1)
         feedback = (await orchestrator.get(debate_id)).feedback
         assert (feedback.value, feedback.message, feedback.number) == (-1, "no, bad", 2)
@@ -121,8 +121,8 @@ async def test_the_latest_word_takes_the_place_of_the_one_before(
 
 async def test_a_request_id_stands_for_one_word(orchestrator: Orchestrator) -> None:
     debate_id = await complete_debate(orchestrator)
-    await said(orchestrator, debate_id, 1, "", "once")
-    refused = await failure_of(said(orchestrator, debate_id, -1, "", "once"))
+    await submit_feedback(orchestrator, debate_id, 1, "", "once")
+    refused = await failure_of(submit_feedback(orchestrator, debate_id, -1, "", "once"))
     assert refused.reason == "REQUEST_ID_REUSED"
 
 
@@ -134,7 +134,7 @@ async def test_ratings_that_are_away_are_told_when_they_are_back(
         async with ratings_at(address, tmp_path):
             debate_id = await complete_debate(orchestrator)
             await until(lambda: _is_closed(orchestrator, debate_id), "closed")
-        response = await said(orchestrator, debate_id)
+        response = await submit_feedback(orchestrator, debate_id)
         assert not response.feedback.rated
         async with ratings_at(address, tmp_path):
             await until(lambda: _is_rated(orchestrator, debate_id), "rated")
@@ -156,7 +156,7 @@ async def test_ratings_that_record_and_do_not_say_so_count_once(
         debate_id = await complete_debate(orchestrator)
         await until(lambda: _is_closed(orchestrator, debate_id), "closed")
         ratings.lost, ratings.asked = 2, 0
-        assert not (await said(orchestrator, debate_id)).feedback.rated
+        assert not (await submit_feedback(orchestrator, debate_id)).feedback.rated
         await until(lambda: _is_rated(orchestrator, debate_id), "rated")
         assert ratings.asked == 3
         assert (await count_approvals(address))["ada"] == (1, 0)
@@ -179,7 +179,7 @@ async def test_an_orchestrator_that_crashed_before_it_told_the_ratings_tells_the
     async with ratings_at(address, tmp_path), start_orchestrator(tmp_path, gateway_server, address) as second:
         await until(lambda: _is_rated(second, debate_id), "rated")
         assert (await count_approvals(address))["cy"] == (0, 1)
-        again = await said(second, debate_id, -1, "", "crashed")
+        again = await submit_feedback(second, debate_id, -1, "", "crashed")
         assert (again.existed, again.feedback.rated) == (True, True)
         assert (await count_approvals(address))["cy"] == (0, 1)
 
@@ -205,7 +205,7 @@ async def test_ratings_of_an_earlier_version_lose_nothing(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
     debate_id = await complete_debate(orchestrator)  # the scripted ratings know no feedback
-    response = await said(orchestrator, debate_id, 1, "good")
+    response = await submit_feedback(orchestrator, debate_id, 1, "good")
     assert not response.feedback.rated
     assert (await orchestrator.get(debate_id)).feedback.message == "good"
 
@@ -215,10 +215,10 @@ async def test_only_a_completed_debate_takes_feedback(
 ) -> None:
     gateway.fail("round/1/propose/*")
     failed = await orchestrator.status(await orchestrator.create(), DEBATE_STATUS_FAILED)
-    refused = await failure_of(said(orchestrator, failed.id))
+    refused = await failure_of(submit_feedback(orchestrator, failed.id))
     assert refused.reason == "DEBATE_NOT_COMPLETED"
     assert refused.message == f"debate {failed.id} is failed; only a completed one takes feedback"
-    assert (await failure_of(said(orchestrator, ABSENT))).code.name == "NOT_FOUND"
+    assert (await failure_of(submit_feedback(orchestrator, ABSENT))).code.name == "NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -246,5 +246,5 @@ async def test_feedback_on_an_evaluation_counts_for_nobody(
     request = CreateDebateRequest(request_id="e", spec=spec)
     evaluation = (await orchestrator.stub.CreateDebate(request, timeout=10)).debate_id
     await orchestrator.status(evaluation, DEBATE_STATUS_COMPLETED)
-    feedback = (await said(orchestrator, evaluation)).feedback
+    feedback = (await submit_feedback(orchestrator, evaluation)).feedback
     assert (feedback.value, list(feedback.agent_ids), feedback.rated) == (1, [], False)

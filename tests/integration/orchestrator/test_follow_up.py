@@ -37,7 +37,7 @@ DECISION = ModeratedOutcome(
 )
 
 
-def _decided(name: str, decision: ModeratedOutcome) -> Format:
+def _make_format(name: str, decision: ModeratedOutcome) -> Format:
     """A moderated debate from its decision on."""
 
     async def run(debate: Debate) -> Outcome:
@@ -51,7 +51,7 @@ def _decided(name: str, decision: ModeratedOutcome) -> Format:
 REFUSED = ModeratedOutcome()
 REFUSED.CopyFrom(DECISION)
 REFUSED.approved = False
-DECIDED, UNAPPROVED = _decided("decided", DECISION), _decided("unapproved", REFUSED)
+DECIDED, UNAPPROVED = _make_format("decided", DECISION), _make_format("unapproved", REFUSED)
 FORMATS = Formats([*all_formats().all(), DECIDED, UNAPPROVED])
 
 
@@ -72,14 +72,14 @@ def tracked(stage: Backstage, server: IssueTrackerServer) -> Backstage:
     return replace(stage, issues=server.client(seconds=1.0))
 
 
-def decided_spec(debate_format: Format = DECIDED) -> DebateCreated:
+def make_decided_debate(debate_format: Format = DECIDED) -> DebateCreated:
     return make_debate(2, format=debate_format.id, settings=ModeratedSettings(checkpoints=True))
 
 
 async def hold_to_offer(stage: Backstage) -> str:
     """Hold a debate until its person is asked whether they want an issue."""
     async with stage.replica() as replica:
-        debate = await replica.create(decided_spec())
+        debate = await replica.create(make_decided_debate())
         await stage.has(debate, "checkpoint_opened")
     return debate
 
@@ -88,10 +88,10 @@ async def answer_offer(stage: Backstage, debate: str, *, wanted: bool = True) ->
     """Say whether the person wants an issue, and return what became of it; None where none was offered."""
     async with stage.replica() as replica:
         await replica.intervene(debate, "approve", approved=wanted, checkpoint="follow-up")
-        return made_of(await stage.comes_to(debate, "COMPLETED"))
+        return find_follow_up(await stage.comes_to(debate, "COMPLETED"))
 
 
-def made_of(events: list[Envelope]) -> FollowUp | None:
+def find_follow_up(events: list[Envelope]) -> FollowUp | None:
     check_log(events)
     (outcome,) = [each.payload.outcome.moderated for each in events if isinstance(each.payload, Concluded)]
     return outcome.follow_up if outcome.HasField("follow_up") else None
@@ -139,15 +139,15 @@ async def test_an_issue_that_is_not_wanted_is_not_made(
 
 async def test_without_a_tracker_nobody_is_asked(stage: Backstage) -> None:
     async with stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(decided_spec()), "COMPLETED")
-    assert made_of(events) is None
+        events = await stage.comes_to(await replica.create(make_decided_debate()), "COMPLETED")
+    assert find_follow_up(events) is None
     assert "checkpoint_opened" not in [each.kind for each in events]
 
 
 async def test_nobody_is_asked_about_a_decision_that_was_not_approved(tracked: Backstage) -> None:
     async with tracked.replica() as replica:
-        events = await tracked.comes_to(await replica.create(decided_spec(UNAPPROVED)), "COMPLETED")
-    assert made_of(events) is None
+        events = await tracked.comes_to(await replica.create(make_decided_debate(UNAPPROVED)), "COMPLETED")
+    assert find_follow_up(events) is None
     assert "checkpoint_opened" not in [each.kind for each in events]
 
 
@@ -180,7 +180,7 @@ async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
     server.answer = answering()
     async with tracked.replica():
         events = await tracked.comes_to(debate, "COMPLETED")
-    assert made_of(events) == FollowUp(requested=True, url=ISSUE_URL)
+    assert find_follow_up(events) == FollowUp(requested=True, url=ISSUE_URL)
     assert [each["Idempotency-Key"] for each in server.headers] == [debate, debate]
     assert server.issues[0] == server.issues[1]
 
@@ -199,7 +199,7 @@ async def test_whoever_goes_on_after_a_kill_finds_the_issue_that_was_made(
             await replica.crash()
         async with tracked.replica():
             events = await tracked.comes_to(debate, "COMPLETED")
-    assert made_of(events) == FollowUp(requested=True, url="https://tracker.example/issues/1")
+    assert find_follow_up(events) == FollowUp(requested=True, url="https://tracker.example/issues/1")
     assert (len(served.issues), len(served.bodies)) == (1, 1)
 
 
@@ -221,7 +221,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
             events = await stage.comes_to(
                 await replica.create(moderated_spec(checkpoints=True, max_rounds=2)), "COMPLETED"
             )
-    assert made_of(events) == FollowUp(requested=True, url=ISSUE_URL)
+    assert find_follow_up(events) == FollowUp(requested=True, url=ISSUE_URL)
     (issue,) = server.issues
     assert issue["title"] == "Sessions"
     assert "> Keep them in PostgreSQL, by synthesis." in issue["body"]
@@ -245,7 +245,7 @@ async def test_a_whole_moderated_debate_ends_with_its_issue_and_its_document(
 
 
 async def test_it_ends_the_same_wherever_it_is_stopped(tmp_path: Path, server: IssueTrackerServer) -> None:
-    play = Play(decided_spec(), formats=FORMATS, issues=server.client())
+    play = Play(make_decided_debate(), formats=FORMATS, issues=server.client())
     held = await play.held(tmp_path)
     assert held.outcome.moderated.follow_up == FollowUp(requested=True, url=ISSUE_URL)
     await held.ends_the_same_wherever_it_is_stopped()

@@ -12,7 +12,7 @@ async def test_the_gateway_forgets_the_answers_of_a_debate_once_it_is_closed(
 ) -> None:
     debate = await orchestrator.create(rounds=1)
     events = [each.event for each in await orchestrator.watch(debate)]
-    await until(lambda: _told(gateway), "the gateway is told")
+    await until(lambda: _is_told(gateway), "the gateway is told")
     answered = {
         (each.key, each.attempt)
         for each in events
@@ -30,7 +30,7 @@ async def test_a_gateway_that_cannot_forget_holds_nothing_up(
     for _ in range(2):
         events = await orchestrator.watch(await orchestrator.create(rounds=1))
         assert kind_of(events[-1].event) == "closed"
-    await until(lambda: _told(gateway, 2), "each debate has tried it")
+    await until(lambda: _is_told(gateway, 2), "each debate has tried it")
 
 
 async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goes_on_and_not_again_at_the_end(
@@ -41,14 +41,14 @@ async def test_answers_that_the_gateway_holds_are_forgotten_while_the_debate_goe
     debate = await orchestrator.create(rounds=1)
     await last.reached.wait()
     answered = len(gateway.calls) - 1
-    await until(lambda: _told_of(gateway, answered), "the gateway is told of all answers so far")
+    await until(lambda: _is_told_of(gateway, answered), "the gateway is told of all answers so far")
     last.release()
     events = await orchestrator.watch(debate)
     assert kind_of(events[-1].event) == "closed"
-    await until(lambda: _told_of(gateway, len(gateway.calls)), "it is told of the others")
+    await until(lambda: _is_told_of(gateway, len(gateway.calls)), "it is told of the others")
     other = await orchestrator.create(rounds=1)
     await orchestrator.watch(other)
-    await until(lambda: _told_of(gateway, len(gateway.calls)), "it is told of the other debate's")
+    await until(lambda: _is_told_of(gateway, len(gateway.calls)), "it is told of the other debate's")
     told = [each for calls in gateway.unkept for each in calls]
     assert sorted(set(told)) == sorted((step, 1) for step in set(gateway.steps()))
     assert len(told) == len(gateway.calls), "each once"
@@ -62,14 +62,14 @@ async def test_an_owner_of_a_debate_that_closed_as_the_one_before_was_killed_let
     async with backstage(tmp_path / "later") as later:
         await left_behind(later, events)
         async with later.replica():
-            await until(lambda: _told(later.gateway), "the gateway is told")
+            await until(lambda: _is_told(later.gateway), "the gateway is told")
     (told,) = later.gateway.unkept
     assert sorted(told) == sorted((step, 1) for step in stage.gateway.steps())
 
 
-async def _told(gateway: ScriptedGateway, times: int = 1) -> bool:
+async def _is_told(gateway: ScriptedGateway, times: int = 1) -> bool:
     return len(gateway.unkept) >= times
 
 
-async def _told_of(gateway: ScriptedGateway, answers: int) -> bool:
+async def _is_told_of(gateway: ScriptedGateway, answers: int) -> bool:
     return sum(map(len, gateway.unkept)) >= answers

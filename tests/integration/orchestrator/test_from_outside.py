@@ -23,7 +23,7 @@ def poets(*names: str) -> list[debate_pb2.Participant]:
     return [debate_pb2.Participant(agent=agent_pb2.Agent(id=name, role="bard")) for name in names]
 
 
-def knowing_more(folder: Path, gateway: RunningServer) -> AbstractAsyncContextManager[Orchestrator]:
+def run_with_formats(folder: Path, gateway: RunningServer) -> AbstractAsyncContextManager[Orchestrator]:
     return orchestrating(folder, gateway, formats=FORMATS, roles=ROLES)
 
 
@@ -37,7 +37,7 @@ async def test_a_format_with_a_phase_of_its_own_is_held_by_agents_of_a_role_of_i
     tmp_path: Path,
 ) -> None:
     scripted = gateway()
-    async with scripted.served() as server, knowing_more(tmp_path, server) as orchestrator:
+    async with scripted.served() as server, run_with_formats(tmp_path, server) as orchestrator:
         spec = debate_pb2.DebateSpec(question="What is water?", format="contest", agents=poets("ada", "bo"))
         request = orchestrator_pb2.CreateDebateRequest(request_id="one", spec=spec)
         debate = (await orchestrator.stub.CreateDebate(request)).debate_id
@@ -57,7 +57,7 @@ async def test_a_format_with_a_phase_of_its_own_is_held_by_agents_of_a_role_of_i
 
 
 async def test_a_role_that_lacks_what_a_format_needs_is_refused(tmp_path: Path) -> None:
-    async with gateway().served() as server, knowing_more(tmp_path, server) as orchestrator:
+    async with gateway().served() as server, run_with_formats(tmp_path, server) as orchestrator:
         spec = debate_pb2.DebateSpec(question="What is water?", format="panel", agents=poets("ada", "bo"))
         request = orchestrator_pb2.CreateDebateRequest(request_id="one", spec=spec)
         refused = await failure_of(orchestrator.stub.CreateDebate(request))
@@ -99,7 +99,7 @@ async def test_a_role_that_travels_with_its_agent_is_told_and_recorded(tmp_path:
 
 
 async def test_settings_of_another_format_are_refused(tmp_path: Path) -> None:
-    async with gateway().served() as server, knowing_more(tmp_path, server) as orchestrator:
+    async with gateway().served() as server, run_with_formats(tmp_path, server) as orchestrator:
         spec = debate_pb2.DebateSpec(question="What is water?", format="contest", agents=poets("ada", "bo"))
         spec.panel.rounds = 2
         request = orchestrator_pb2.CreateDebateRequest(request_id="one", spec=spec)

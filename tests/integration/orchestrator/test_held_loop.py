@@ -29,7 +29,7 @@ def _document(name: str, sentences: int) -> ContextDocument:
     return ContextDocument(path=f"{name}.md", text="Words of a document. " * sentences)
 
 
-def _moderated() -> ScriptedGateway:
+def _make_moderated_gateway() -> ScriptedGateway:
     return ModeratedScript(characters=_CHARACTERS // 3).gateway()
 
 
@@ -44,7 +44,7 @@ _FORMATS: Final = pytest.mark.parametrize(
     [
         pytest.param(ScriptedGateway, _PANEL, id="panel"),
         pytest.param(ArenaScript().gateway, _ARENA, id="arena", marks=pytest.mark.long),
-        pytest.param(_moderated, _MODERATED, id="moderated", marks=pytest.mark.long),
+        pytest.param(_make_moderated_gateway, _MODERATED, id="moderated", marks=pytest.mark.long),
     ],
 )
 
@@ -54,7 +54,7 @@ _FORMATS: Final = pytest.mark.parametrize(
     [
         pytest.param([_document("a", 199_000)], ScriptedGateway, _PANEL, id="large"),
         pytest.param([_document(str(n), 90) for n in range(2_000)], ScriptedGateway, _PANEL, id="many"),
-        pytest.param([_document("a", 50_000)], _moderated, _MODERATED, id="moderated"),
+        pytest.param([_document("a", 50_000)], _make_moderated_gateway, _MODERATED, id="moderated"),
     ],
 )
 async def test_no_debate_with_documents_holds_the_loop(
@@ -67,10 +67,10 @@ async def test_no_debate_with_documents_holds_the_loop(
     asked = DebateSpec(context=documents)
     asked.MergeFrom(spec)
     async with begun().served() as server, orchestrating(tmp_path, server) as orchestrator:
-        await _ended(orchestrator, spec)  # loads what the first debate loads
+        await _run_to_end(orchestrator, spec)  # loads what the first debate loads
         for _ in range(_TRIES):
             with loop_holds() as holds:
-                debate = await _ended(orchestrator, asked)
+                debate = await _run_to_end(orchestrator, asked)
                 for view in (pb.DEBATE_VIEW_FULL, pb.DEBATE_VIEW_SUMMARY):
                     await orchestrator.stub.GetDebate(
                         pb.GetDebateRequest(debate_id=debate, view=view), timeout=_WITHIN
@@ -88,14 +88,14 @@ async def test_no_answers_of_a_model_hold_the_loop(units: Sequence[str], tmp_pat
     gateway.critic = lambda step, agent: criticism(f"{agent} misses the cost at {step}.")
     longest: list[Sequence[str]] = []
     async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
-        await _ended(orchestrator, _PANEL)
+        await _run_to_end(orchestrator, _PANEL)
         long = {
             each.id: unit * (200_000 // len(unit)) for each, unit in zip(gateway.agents, units, strict=False)
         }
         gateway.text = lambda step, agent: f"{long[agent]}\n{agent} answers {step}."
         for _ in range(_TRIES):
             with loop_holds() as holds:
-                await _ended(orchestrator, _PANEL)
+                await _run_to_end(orchestrator, _PANEL)
             if holds.longest < longest_hold_allowed():
                 return
             longest.append(holds.told()[:3])
@@ -109,19 +109,19 @@ async def test_no_history_of_large_answers_holds_the_loop(
     gateway = begun()
     longest: list[Sequence[str]] = []
     async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
-        await _ended(orchestrator, spec)
+        await _run_to_end(orchestrator, spec)
         words = "Words of an answer. " * (_CHARACTERS // 20)
         gateway.text = lambda step, agent: f"{words}\n{agent} answers {step}."
         for _ in range(_TRIES):
             with loop_holds() as holds:
-                await _ended(orchestrator, spec)
+                await _run_to_end(orchestrator, spec)
             if holds.longest < longest_hold_allowed():
                 return
             longest.append(holds.told()[:3])
     raise AssertionError(f"the loop was held for too long: {longest}")
 
 
-async def _ended(orchestrator: Orchestrator, spec: DebateSpec) -> str:
+async def _run_to_end(orchestrator: Orchestrator, spec: DebateSpec) -> str:
     request = pb.CreateDebateRequest(request_id=uuid.uuid4().hex, spec=spec)
     debate = (await orchestrator.stub.CreateDebate(request, timeout=_WITHIN)).debate_id
     watched = pb.WatchDebateRequest(debate_id=debate)

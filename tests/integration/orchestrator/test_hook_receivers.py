@@ -49,7 +49,7 @@ async def deliver_end(orchestrator: Orchestrator) -> pb.Delivery:
     """Let a debate end, and return the delivery of that once it has been tried."""
     await orchestrator.watch(await orchestrator.create())
 
-    async def tried() -> pb.Delivery | None:
+    async def find_tried() -> pb.Delivery | None:
         found = await orchestrator.stub.ListDeliveries(pb.ListDeliveriesRequest(), timeout=WITHIN)
         return next(
             (
@@ -60,7 +60,7 @@ async def deliver_end(orchestrator: Orchestrator) -> pb.Delivery:
             None,
         )
 
-    delivery: pb.Delivery = await until(tried, "a delivery that was tried")
+    delivery: pb.Delivery = await until(find_tried, "a delivery that was tried")
     return delivery
 
 

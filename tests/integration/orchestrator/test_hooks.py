@@ -42,16 +42,16 @@ async def wait_for_deliveries(
 ) -> list[pb.Delivery]:
     """Wait for so many deliveries in a state, and return them, newest first."""
 
-    async def there() -> list[pb.Delivery] | None:
+    async def list_deliveries() -> list[pb.Delivery] | None:
         asked = pb.ListDeliveriesRequest(state=pb.DeliveryState.ValueType(state))
         found = (await orchestrator.stub.ListDeliveries(asked, timeout=WITHIN)).deliveries
         return list(found) if len(found) >= count else None
 
-    found: list[pb.Delivery] = await until(there, f"{count} deliveries")
+    found: list[pb.Delivery] = await until(list_deliveries, f"{count} deliveries")
     return found
 
 
-def printed(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def read_printed(capfd: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capfd.readouterr().out.splitlines() if line.startswith('{"')]
 
 
@@ -67,7 +67,7 @@ async def test_a_debate_that_ends_is_sent_to_a_hook_and_listed(
     assert (delivery.hook_id, delivery.debate_id, delivery.sequence) == (created, debate, concluded.sequence)
     assert delivery.tries == 1
     assert delivery.HasField("end_time")
-    [event] = printed(capsys)
+    [event] = read_printed(capsys)
     assert event["id"] == delivery.id
     assert event["data"]["answer"]
     assert "link" not in event["data"]
@@ -97,7 +97,7 @@ async def test_a_debate_that_waits_for_a_person_is_sent_before_they_act(
         await hook(orchestrator, events=[pb.HOOK_EVENT_WAITING, pb.HOOK_EVENT_CONCLUDED])
         debate = await orchestrator.create(clarifications=Clarifications())
         await wait_for_deliveries(orchestrator, 1)
-        [event] = printed(capsys)
+        [event] = read_printed(capsys)
         assert event["type"] == "parley.debate.waiting"
         assert event["data"]["waitsFor"]["questions"]["questions"][0]["text"] == "How many users?"
         await orchestrator.intervene(debate, continue_debate=Continue())
@@ -196,12 +196,12 @@ async def test_a_deleted_debate_leaves_no_delivery(tmp_path: Path, gateway_serve
         await orchestrator.watch(debate)
         await wait_for_deliveries(orchestrator, 1)
 
-        async def deleted() -> bool:
+        async def is_deleted() -> bool:
             try:
                 await orchestrator.stub.DeleteDebate(orchestrator_pb2.DeleteDebateRequest(debate_id=debate))
             except grpc.aio.AioRpcError as error:
                 return error.code() == grpc.StatusCode.NOT_FOUND
             return True
 
-        await until(deleted, "it is deleted")
+        await until(is_deleted, "it is deleted")
         assert not (await orchestrator.stub.ListDeliveries(pb.ListDeliveriesRequest())).deliveries

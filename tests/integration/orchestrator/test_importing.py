@@ -151,7 +151,7 @@ async def test_one_that_came_again_says_when_it_came_last(parley: ParleyClient) 
     assert after.import_time.ToDatetime() > before.import_time.ToDatetime()
 
 
-def swapped(entries: Sequence[bytes]) -> bytes:
+def swap_entries(entries: Sequence[bytes]) -> bytes:
     changed = list(entries)
     changed[3], changed[4] = changed[4], changed[3]
     return b"".join(map(frame, changed))
@@ -170,7 +170,7 @@ def with_end(*events: Event) -> bytes:
     return b"".join(map(frame, entries))
 
 
-def said_otherwise() -> Event:
+def change_reply() -> Event:
     """A step of the debate with another reply than it had."""
     events = map(Event.FromString, DEBATE.entries)
     step = next(each for each in events if each.step_succeeded.HasField("reply"))
@@ -179,14 +179,14 @@ def said_otherwise() -> Event:
     return step
 
 
-def said_afterwards() -> Event:
-    step = said_otherwise()
+def add_step() -> Event:
+    step = change_reply()
     step.key = "rounds/9/nobody"
     return step
 
 
 REFUSED = {
-    "swapped events": ({"log": swapped(DEBATE.entries)}, "log: event 5 stands where event 4 should be"),
+    "swapped events": ({"log": swap_entries(DEBATE.entries)}, "log: event 5 stands where event 4 should be"),
     "a changed byte": ({"log": DEBATE.log_file[:-40] + b"x" + DEBATE.log_file[-39:]}, "log: "),
     "no log": ({"log": b""}, "log: the file is empty"),
     "the log of another": ({"log": signed_debate("panel@1-merge").log_file}, "log: it is the log of"),
@@ -208,11 +208,11 @@ REFUSED = {
         "log: what follows the answer is not signed, and changes its approvals",
     ),
     "a contribution in place of another": (
-        {"log": with_end(said_otherwise())},
+        {"log": with_end(change_reply())},
         "log: what follows the answer is not signed, and changes its contributions",
     ),
     "a contribution more": (
-        {"log": with_end(said_afterwards())},
+        {"log": with_end(add_step())},
         "log: what follows the answer is not signed, and adds to its contributions",
     ),
     "another receipt": ({"receipt": signed_debate("panel@1-merge").receipt}, "log: it is the log of"),

@@ -13,7 +13,7 @@ from tests.support.interventions import intervention
 from tests.support.orchestration import TENANT, Backstage, Replica, make_debate, until
 
 
-async def left(replica: Replica, debate: str, count: int) -> None:
+async def leave_interventions(replica: Replica, debate: str, count: int) -> None:
     """Leave interventions in the inbox, as callers do that are gone right after."""
     key = record_key(TENANT, debate)
     async with asyncio.TaskGroup() as tasks:
@@ -28,13 +28,13 @@ async def test_an_intervention_whose_caller_is_gone_ends_with_its_debate(stage: 
     async with stage.replica() as replica:
         debate = await replica.create(make_debate(2, 1))
         await stage.comes_to(debate, "COMPLETED")
-        await left(replica, debate, 1)
-        entry = await until(lambda: _ended(replica, debate, "left-0"), "it is ended")
+        await leave_interventions(replica, debate, 1)
+        entry = await until(lambda: _find_ended(replica, debate, "left-0"), "it is ended")
     assert entry.sequence == 0
     assert "intervened" not in await stage.kinds(debate)
 
 
-async def _ended(replica: Replica, debate: str, request_id: str) -> InboxEntry | None:
+async def _find_ended(replica: Replica, debate: str, request_id: str) -> InboxEntry | None:
     entry = await replica.dependencies.inbox.get(f"{record_key(TENANT, debate)}/{request_id}")
     return entry if entry is not None and entry.state == "ended" else None
 
@@ -47,7 +47,7 @@ async def test_an_intervention_on_a_debate_that_rests_is_taken_up_though_its_cal
         debate = await replica.create(make_debate(2, 1))
         await replica.intervene(debate, "pause", stop_calls=True)
         await stage.comes_to(debate, "PAUSED")
-        await left(replica, debate, 1)
+        await leave_interventions(replica, debate, 1)
         await stage.has(debate, "intervened", 2)
 
 
@@ -60,10 +60,10 @@ async def test_interventions_that_nobody_takes_up_do_not_keep_others_waiting(
         ended, running = [await replica.create(make_debate(2, 1)) for _ in range(2)]
         await replica.intervene(ended, "cancel")
         await stage.comes_to(ended, "CANCELLED")
-        await left(replica, ended, 25)
+        await leave_interventions(replica, ended, 25)
         await replica.intervene(running, "cancel")
         await stage.comes_to(running, "CANCELLED")
-        await until(lambda: _ended(replica, ended, "left-24"), "those of the ended one are ended")
+        await until(lambda: _find_ended(replica, ended, "left-24"), "those of the ended one are ended")
 
 
 NEWER = Intervention.FromString(b"\xfa\x06\x00")  # an act that only a later version of the contract knows

@@ -91,11 +91,11 @@ async def test_no_record_of_a_large_debate_holds_its_documents(
         documents = stage.store.documents
         insert = documents.insert
 
-        async def noted(collection: Collection, key: str, fields: Mapping[str, Any]) -> None:
+        async def note_fields(collection: Collection, key: str, fields: Mapping[str, Any]) -> None:
             written.append(fields if collection == DEBATES else {})
             await insert(collection, key, fields)
 
-        monkeypatch.setattr(documents, "insert", noted)
+        monkeypatch.setattr(documents, "insert", note_fields)
         async with stage.replica() as replica:
             await replica.create(_large())
     assert max(len(str(each)) for each in written) < 2000
@@ -211,12 +211,12 @@ async def test_a_large_debate_whose_record_was_inserted_by_a_try_before_keeps_it
         documents = stage.store.documents
         insert = documents.insert
 
-        async def tried_again(collection: Collection, key: str, fields: Mapping[str, Any]) -> None:
+        async def insert_twice(collection: Collection, key: str, fields: Mapping[str, Any]) -> None:
             await insert(collection, key, fields)
             if collection == DEBATES:
                 await insert(collection, key, fields)
 
-        monkeypatch.setattr(documents, "insert", tried_again)
+        monkeypatch.setattr(documents, "insert", insert_twice)
         async with stage.replica() as replica:
             debate = await replica.create(_large(), request_id="one")
             assert (await stage.kinds(debate))[0] == "debate_created"

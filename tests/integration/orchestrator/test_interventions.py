@@ -48,7 +48,7 @@ async def test_a_pause_that_stops_calls_ends_them_at_the_gateway_and_they_are_ma
     await gateway.wait_for("round/1/propose/bo")
     await orchestrator.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
     await orchestrator.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
-    await until(lambda: _ended(gateway, "round/1/propose/bo", "hung-up"), "the call ends")
+    await until(lambda: _has_ended(gateway, "round/1/propose/bo", "hung-up"), "the call ends")
     assert ("round/1/propose/bo", 1) in gateway.cancelled
     hold.release()
     await orchestrator.intervene(debate, **RESUME)
@@ -58,7 +58,7 @@ async def test_a_pause_that_stops_calls_ends_them_at_the_gateway_and_they_are_ma
     assert again <= {step for step, _ in gateway.cancelled}
 
 
-async def _ended(gateway: ScriptedGateway, step: str, end: str) -> bool:
+async def _has_ended(gateway: ScriptedGateway, step: str, end: str) -> bool:
     return any(each.step == step and each.end == end for each in gateway.calls)
 
 

@@ -48,7 +48,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
         yield behind
 
 
-async def gone_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Path) -> Ended:
+async def go_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Path) -> Ended:
     """Go on with a log as a new owner would, while the person does what is not in it."""
     clock, gateway = ManualClock(events[-1].time), kept.gateway()
     async with (
@@ -100,7 +100,7 @@ async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_a
     name: str, last: str, tmp_path: Path
 ) -> None:
     events = kept_log(KEPT[name])
-    replayed, gateway = await gone_on_with(KEPT[name], events[: place_of(last, events)], tmp_path)
+    replayed, gateway = await go_on_with(KEPT[name], events[: place_of(last, events)], tmp_path)
     check_log(replayed)
     # What follows an answer is asked after it.
     assert all(each.step.startswith("after/") and last == "concluded" for each in gateway.calls)
@@ -119,13 +119,11 @@ async def test_a_kept_log_is_gone_on_with_from_anywhere(name: str, part: int, tm
         cut = place + (
             events[place].kind == "checkpoint_closed"
         )  # it is one record with the act that closes it
-        replayed, _ = await gone_on_with(KEPT[name], events[:cut], tmp_path / str(cut))
-        assert _but_for_ballots(concluded(replayed)) == _but_for_ballots(concluded(events)), (
-            f"cut after {cut}"
-        )
+        replayed, _ = await go_on_with(KEPT[name], events[:cut], tmp_path / str(cut))
+        assert _remove_ballots(concluded(replayed)) == _remove_ballots(concluded(events)), f"cut after {cut}"
 
 
-def _but_for_ballots(found: Concluded) -> Concluded:
+def _remove_ballots(found: Concluded) -> Concluded:
     """An end without the ballots: which ones are in when a vote ends early is a matter of time, who wins is not."""
     told = Concluded()
     told.CopyFrom(found)
@@ -143,14 +141,14 @@ async def test_a_sentence_that_a_kept_log_does_not_have_is_quoted_at_once(
     events = kept_log(kept)
     said = "round/1/propose/ada says what its log does not: 'Then sing.'"
     with pytest.raises(pytest.fail.Exception, match=re.escape(said)):
-        await gone_on_with(kept, events[: place_of("concluded", events)], tmp_path)
+        await go_on_with(kept, events[: place_of("concluded", events)], tmp_path)
 
 
 async def find_stop(kept: KeptDebate, folder: Path) -> str:
     """Say why a log is not gone on with to its end; empty if it is."""
     events = kept_log(kept)
     try:
-        await gone_on_with(kept, events[: place_of("concluded", events)], folder)
+        await go_on_with(kept, events[: place_of("concluded", events)], folder)
     except pytest.fail.Exception as stopped:
         return str(stopped)
     return ""
@@ -186,7 +184,7 @@ def test_a_kept_log_can_be_read(name: str) -> None:
 async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_the_latest(
     stage: Backstage,
 ) -> None:
-    async def newer(debate: Debate) -> Outcome:
+    async def run_newer(debate: Debate) -> Outcome:
         raise AssertionError("an open debate of one version is none of the next")
 
     hold = stage.gateway.hold("round/2/propose/ada")
@@ -194,7 +192,7 @@ async def test_an_open_debate_finishes_on_its_version_while_new_ones_begin_with_
         debate = await before.create(make_debate(2, 2))
         await hold.reached.wait()
         await before.crash()
-    both = dataclasses.replace(stage, formats=Formats([V1, structs.replace(V1, version=2, run=newer)]))
+    both = dataclasses.replace(stage, formats=Formats([V1, structs.replace(V1, version=2, run=run_newer)]))
     assert both.formats.get("panel").id == "panel@2"
     async with both.replica():
         hold.release()

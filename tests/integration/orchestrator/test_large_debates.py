@@ -51,7 +51,7 @@ def _arena(_: int) -> ScriptedGateway:
     return ArenaScript().gateway()
 
 
-def _moderated(long: int) -> ScriptedGateway:
+def _make_moderated_gateway(long: int) -> ScriptedGateway:
     return ModeratedScript(debaters=4, characters=long // 3).gateway()
 
 
@@ -62,7 +62,7 @@ _FORMATS: dict[str, tuple[Callable[[int], ScriptedGateway], debate_pb2.DebateSpe
         debate_pb2.DebateSpec(arena=ArenaSettings(revision_rounds=3, max_extended_rounds=0)),
     ),
     "moderated": (
-        _moderated,
+        _make_moderated_gateway,
         debate_pb2.DebateSpec(moderated=ModeratedSettings(perspectives=4, max_rounds=3, checkpoints=False)),
     ),
 }

@@ -9,7 +9,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepSucceeded, Warned
 from parley.v1.panel_pb2 import EFFORT_QUICK
-from tests.integration.orchestrator.before_models import before_models
+from tests.integration.orchestrator.before_models import open_stage_before_models
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
 from tests.support.debate_logs import check_log, left_behind, outcome_of
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
@@ -23,7 +23,7 @@ UNLISTED = Rule(Match(prompt="list what an answer has to meet"), answer="I canno
 
 
 async def hold_debate(folder: Path, server: ModelServer) -> list[Envelope]:
-    async with before_models(folder, server) as stage, stage.replica() as replica:
+    async with open_stage_before_models(folder, server) as stage, stage.replica() as replica:
         events = await stage.comes_to(await replica.create(QUICK), "COMPLETED")
     check_log(events)
     return events

@@ -15,18 +15,18 @@ from parley.v1.debate_pb2 import (
     StopReason,
 )
 from parley.v1.event_pb2 import LimitReached, RoundsEnded
-from tests.integration.orchestrator.limited_debates import failure, limited
+from tests.integration.orchestrator.limited_debates import failure, make_limited_debate
 from tests.support.debate_logs import check_log, concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, make_debate
 from tests.support.scripted_answers import answer_text
 
 
-def reached(events: list[Envelope]) -> list[LimitReached]:
+def list_limits_reached(events: list[Envelope]) -> list[LimitReached]:
     return [event.payload for event in events if isinstance(event.payload, LimitReached)]
 
 
-def late(events: list[Envelope], reason: str) -> set[str]:
+def list_failed_steps(events: list[Envelope], reason: str) -> set[str]:
     return {step for (step, _), end in outcomes(events).items() if end == f"failed: {reason}"}
 
 
@@ -46,21 +46,23 @@ async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.hold("round/1/critique/cy/of/*")
-    debate = await replica.create(limited())
+    debate = await replica.create(make_limited_debate())
     await stage.has(
         debate, "step_succeeded", 3 + 4 + 1 + 1 + 1
     )  # with the vote, what is required, and cy's refinement
     clock.advance(299)
     await clock.sleeping(2)  # its heartbeat woke and sleeps again; a limit would be recorded before it does
-    assert not reached(await stage.events(debate))
+    assert not list_limits_reached(await stage.events(debate))
     clock.advance(1)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     cut = {"round/1/critique/cy/of/ada", "round/1/critique/cy/of/bo"}
-    assert late(events, "ROUND_TIMEOUT") == cut
+    assert list_failed_steps(events, "ROUND_TIMEOUT") == cut
     assert {step for step, _ in stage.gateway.cancelled} == cut
     assert len(stage.gateway.steps("round/1/refine/*")) == 3
-    assert [(each.limit, each.round, each.used) for each in reached(events)] == [("round_timeout", 1, 300)]
+    assert [(each.limit, each.round, each.used) for each in list_limits_reached(events)] == [
+        ("round_timeout", 1, 300)
+    ]
     assert concluded(events).ended_by == ""
 
 
@@ -69,22 +71,22 @@ async def test_a_round_that_hangs_again_after_its_limit_is_given_as_long_once_mo
 ) -> None:
     stage.gateway.hold("round/1/critique/bo/of/ada")
     stage.gateway.hold("round/1/refine/ada")
-    debate = await replica.create(limited(3))
+    debate = await replica.create(make_limited_debate(3))
     await stage.has(debate, "step_succeeded", 3 + 5 + 1 + 1 + 2)
     clock.advance(300)
     await stage.gateway.wait_for("round/1/refine/ada")
     await clock.sleeping(2)
     clock.advance(300)
     events = await stage.comes_to(debate, "COMPLETED")
-    assert late(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada", "round/1/refine/ada"}
-    assert [each.limit for each in reached(events)] == ["round_timeout"] * 2
+    assert list_failed_steps(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada", "round/1/refine/ada"}
+    assert [each.limit for each in list_limits_reached(events)] == ["round_timeout"] * 2
 
 
 async def test_a_round_without_enough_proposals_in_time_fails_and_a_resumed_one_has_its_time_anew(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/bo")
-    debate = await replica.create(limited(2))
+    debate = await replica.create(make_limited_debate(2))
     await stage.has(debate, "step_succeeded", 1 + 1)
     await hold.reached.wait()
     clock.advance(300)
@@ -105,7 +107,7 @@ async def test_time_paused_does_not_count(
     stage: Backstage, replica: Replica, clock: ManualClock, stop_calls: bool
 ) -> None:
     slow = stage.gateway.hold("round/1/refine/*")
-    debate = await replica.create(limited(2, total=1000))
+    debate = await replica.create(make_limited_debate(2, total=1000))
     await stage.gateway.wait_for("round/1/refine/*", 2)
     clock.advance(200)
     await replica.intervene(debate, "pause", stop_calls=stop_calls)
@@ -124,7 +126,7 @@ async def test_time_paused_does_not_count(
         await again.reached.wait()
         again.release()
     events = await stage.comes_to(debate, "COMPLETED")
-    assert not reached(events)
+    assert not list_limits_reached(events)
 
 
 async def test_time_without_an_owner_does_not_count_and_an_owners_time_before_does(
@@ -132,7 +134,7 @@ async def test_time_without_an_owner_does_not_count_and_an_owners_time_before_do
 ) -> None:
     stage.gateway.hold("round/1/critique/bo/of/ada")
     async with stage.replica(clock=clock) as one:
-        debate = await one.create(limited(2))
+        debate = await one.create(make_limited_debate(2))
         await stage.has(debate, "step_succeeded", 2 + 1)
         clock.advance(200)
         await one.intervene(debate, "guide", text="be brief")  # what an owner did is known by its events
@@ -142,18 +144,18 @@ async def test_time_without_an_owner_does_not_count_and_an_owners_time_before_do
         await stage.has(debate, "step_succeeded", 2 + 1 + 1 + 1 + 1)
         clock.advance(99)
         await clock.sleeping(2)  # as above
-        assert not reached(await stage.events(debate))
+        assert not list_limits_reached(await stage.events(debate))
         clock.advance(1)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert late(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada"}
+    assert list_failed_steps(events, "ROUND_TIMEOUT") == {"round/1/critique/bo/of/ada"}
 
 
 async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_there(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.hold("round/2/propose/ada")
-    debate = await replica.create(limited(3, 4, total=250))
+    debate = await replica.create(make_limited_debate(3, 4, total=250))
     await stage.gateway.wait_for("round/2/critique/*", 4)
     await stage.has(debate, "step_succeeded", 12 + 1 + 1 + 2 + 4 + 2)
     clock.advance(250)
@@ -161,7 +163,7 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     check_log(events)
     assert concluded(events).ended_by == "total_timeout"
     assert concluded(events).HasField("outcome")
-    assert late(events, "TOTAL_TIMEOUT") == {"round/2/propose/ada"}
+    assert list_failed_steps(events, "TOTAL_TIMEOUT") == {"round/2/propose/ada"}
     assert not stage.gateway.steps("round/3/*")
     prompt = stage.gateway.asked("synthesis").prompt
     assert "bo answers round/2/propose/bo" in prompt
@@ -178,7 +180,7 @@ async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     hold = stage.gateway.hold("round/1/propose/*")
-    debate = await replica.create(limited(2, total=60))
+    debate = await replica.create(make_limited_debate(2, total=60))
     await stage.gateway.wait_for("round/1/propose/*", 2)
     clock.advance(60)
     events = await stage.comes_to(debate, "FAILED")
@@ -196,19 +198,19 @@ async def test_an_answer_that_is_being_written_is_waited_for(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     hold = stage.gateway.hold("synthesis")
-    debate = await replica.create(limited(2, total=60))
+    debate = await replica.create(make_limited_debate(2, total=60))
     await hold.reached.wait()
     clock.advance(80)
     hold.release()
     events = await stage.comes_to(debate, "COMPLETED")
-    assert not reached(events)
+    assert not list_limits_reached(events)
 
 
 async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for_the_answer(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=500, requests=1)
-    debate = await replica.create(limited(3, 3, max_tokens=15_000))
+    debate = await replica.create(make_limited_debate(3, 3, max_tokens=15_000))
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert concluded(events).ended_by == "token_budget"
@@ -223,7 +225,7 @@ async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for
 
 async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Replica) -> None:
     stage.gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=90, cost_micros=70, requests=1)
-    debate = await replica.create(limited(2, 5, max_cost_micros=4000))
+    debate = await replica.create(make_limited_debate(2, 5, max_cost_micros=4000))
     events = await stage.comes_to(debate, "COMPLETED")
     assert concluded(events).ended_by == "cost_budget"
     why = f"the debate's budget of money was used up in round {fold(events).current_round}"
@@ -233,14 +235,14 @@ async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Re
 async def test_a_budget_of_money_that_the_first_call_exceeds_is_not_exceeded_by_its_first_wave(
     stage: Backstage, replica: Replica
 ) -> None:
-    debate = await replica.create(limited(5, 1, max_cost_micros=5))
+    debate = await replica.create(make_limited_debate(5, 1, max_cost_micros=5))
     events = await stage.comes_to(debate, "FAILED")
     assert failure(events).reason == "COST_BUDGET"
     assert len(stage.gateway.calls) == 1
 
 
 async def test_a_budget_too_small_for_a_proposal_fails_the_debate(stage: Backstage, replica: Replica) -> None:
-    debate = await replica.create(limited(2, max_tokens=100))
+    debate = await replica.create(make_limited_debate(2, max_tokens=100))
     events = await stage.comes_to(debate, "FAILED")
     failed = failure(events)
     assert failed.reason == "TOKEN_BUDGET"
@@ -250,14 +252,14 @@ async def test_a_budget_too_small_for_a_proposal_fails_the_debate(stage: Backsta
 async def test_at_most_so_many_calls_of_a_kind_run_at_a_time(stage: Backstage, replica: Replica) -> None:
     at_once: dict[str, int] = {}
 
-    def counted(step: str, agent: str) -> str:
+    def answer_counted(step: str, agent: str) -> str:
         """Called when a call has come in: note how many of its kind are in flight."""
         kind = step.split("/")[2]
         in_flight = [asked for asked in stage.gateway.calls if asked.end == "open" and kind in asked.step]
         at_once[kind] = max(at_once.get(kind, 0), len(in_flight))
         return answer_text(step, agent)
 
-    stage.gateway.text = counted
+    stage.gateway.text = answer_counted
     proposals = stage.gateway.hold("round/1/propose/*")
     critiques = stage.gateway.hold("round/1/critique/*")
     debate = await replica.create(make_debate(4, 1, concurrency={"proposals": 2, "critiques": 3}))

@@ -43,7 +43,7 @@ async def test_debates_are_listed_newest_first_in_pages_and_by_status(
     failed = await orchestrator.create()
     await orchestrator.watch(failed)
     await until(
-        lambda: _listed(orchestrator, failed, debate_pb2.DEBATE_STATUS_FAILED), "the list tells of it"
+        lambda: _is_listed(orchestrator, failed, debate_pb2.DEBATE_STATUS_FAILED), "the list tells of it"
     )
     found: list[str] = []
     token = ""
@@ -84,24 +84,24 @@ async def test_debates_are_listed_by_format_and_age_in_either_order(
 ) -> None:
     async with ParleyClient(orchestrator.server.address) as parley:
 
-        async def listed(**wanted: Any) -> list[int]:
+        async def list_indexes(**wanted: Any) -> list[int]:
             return [
                 four.index(each.id) for each in [each async for each in parley.list(page_size=1, **wanted)]
             ]
 
         found = {each.id: each.create_time.ToDatetime(UTC) async for each in parley.list()}
         times = [found[each] for each in four]
-        assert await listed() == [3, 2, 1, 0]
-        assert await listed(oldest_first=True) == [0, 1, 2, 3]
-        assert await listed(format_name="panel", oldest_first=True) == [0, 1, 2, 3]
-        assert await listed(format_name="panel@1") == [1]
-        assert await listed(format_name="panel@2") == [3, 2, 0]
-        assert await listed(format_name="arena") == []
+        assert await list_indexes() == [3, 2, 1, 0]
+        assert await list_indexes(oldest_first=True) == [0, 1, 2, 3]
+        assert await list_indexes(format_name="panel", oldest_first=True) == [0, 1, 2, 3]
+        assert await list_indexes(format_name="panel@1") == [1]
+        assert await list_indexes(format_name="panel@2") == [3, 2, 0]
+        assert await list_indexes(format_name="arena") == []
         for oldest_first in (False, True):
             order = [1, 2] if oldest_first else [2, 1]
-            assert await listed(since=times[1], before=times[3], oldest_first=oldest_first) == order
-        assert await listed(since=times[2], format_name="panel") == [3, 2]
-        assert await listed(before=times[1]) == [0]
+            assert await list_indexes(since=times[1], before=times[3], oldest_first=oldest_first) == order
+        assert await list_indexes(since=times[2], format_name="panel") == [3, 2]
+        assert await list_indexes(before=times[1]) == [0]
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,15 @@ async def test_debates_are_found_by_all_of_the_labels_that_are_asked_for(orchest
     ]
     async with ParleyClient(orchestrator.server.address) as parley:
 
-        async def listed(**wanted: Any) -> list[int]:
+        async def list_indexes(**wanted: Any) -> list[int]:
             return [debates.index(each.id) async for each in parley.list(page_size=1, **wanted)]
 
-        assert await listed() == [3, 2, 1, 0]
-        assert await listed(labels=payments) == [2, 1]
-        assert await listed(labels=payments, oldest_first=True) == [1, 2]
-        assert await listed(labels={**payments, **draft}) == [2]
-        assert await listed(labels={"team": ""}) == await listed(labels={"team": "pay"}) == []
-        assert await listed(labels=payments, format_name="arena") == []
+        assert await list_indexes() == [3, 2, 1, 0]
+        assert await list_indexes(labels=payments) == [2, 1]
+        assert await list_indexes(labels=payments, oldest_first=True) == [1, 2]
+        assert await list_indexes(labels={**payments, **draft}) == [2]
+        assert await list_indexes(labels={"team": ""}) == await list_indexes(labels={"team": "pay"}) == []
+        assert await list_indexes(labels=payments, format_name="arena") == []
         assert [dict(each.labels) async for each in parley.list(labels=draft)] == [
             draft,
             {**payments, **draft},
@@ -180,7 +180,7 @@ async def test_the_order_is_by_the_time_of_creation_either_way(orchestrator: Orc
         assert [each.id for each in page.debates] == found
 
 
-async def _listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
+async def _is_listed(orchestrator: Orchestrator, debate: str, status: Any) -> bool:
     listed = await orchestrator.stub.ListDebates(
         orchestrator_pb2.ListDebatesRequest(statuses=[status]), timeout=10
     )

@@ -21,7 +21,7 @@ LARGE = make_debate(context=(ContextDocument(path="a.json", text="x" * 1024 * 10
 """A debate whose log is written before its record."""
 
 
-async def begun(stage: Backstage) -> list[str]:
+async def list_begun(stage: Backstage) -> list[str]:
     """The debates of which only the log may be there."""
     notes = await stage.store.documents.find(DELETIONS, {})
     return [str(note.fields["debate"]) for note in notes]
@@ -44,12 +44,12 @@ async def test_a_log_that_a_crash_left_without_its_debate_is_deleted_an_hour_lat
         await log.stopped.wait()
         taken_in.cancel()
         await asyncio.gather(taken_in, return_exceptions=True)
-        (debate,) = await begun(stage)
+        (debate,) = await list_begun(stage)
         await after(stage, timedelta(minutes=50))
         assert bool(await stage.kinds(debate)) == durable, "whoever takes it in may be slow"
         await after(stage, timedelta(minutes=70))
         assert not await stage.kinds(debate)
-        assert not await begun(stage)
+        assert not await list_begun(stage)
 
 
 async def test_a_log_that_is_written_again_is_not_taken_for_one_without_a_debate(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_a_log_that_is_written_again_is_not_taken_for_one_without_a_debate
         assert await notes.renew_log_start(TENANT, "one", now.isoformat(timespec="microseconds"))
         assert not await notes.start_deletion(found, an_hour_ago), "found before it was renewed"
         await after(stage, timedelta())
-        assert await begun(stage) == ["one"]
+        assert await list_begun(stage) == ["one"]
         assert not await notes.is_deleting(TENANT, "one")
 
 
@@ -82,7 +82,7 @@ async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path
     async with backstage(tmp_path) as stage, stage.replica() as replica:
         await stage.store.documents.prepare(FEEDBACK, DELIVERIES, IMPORTED_RECEIPTS)
         debate = await replica.create(LARGE)
-        assert not await begun(stage)
+        assert not await list_begun(stage)
         await stage.comes_to(debate, COMPLETED)
         notes = DeletionStore(stage.store.documents)
         # As where the store was away when the note was to go.
@@ -90,11 +90,11 @@ async def test_a_debate_that_came_to_be_is_kept_whatever_is_noted_of_it(tmp_path
         await deletions(stage.store, stage.channel).finish_all()
         await after(stage, timedelta())
         assert await stage.kinds(debate)
-        assert not await begun(stage)
+        assert not await list_begun(stage)
         await notes.record_log_start(TENANT, debate, "2026-01-01T00:00:00.000000")
         assert await deletions(stage.store, stage.channel).delete(TENANT, debate, ratings=False)
         assert not await stage.kinds(debate)
-        assert not await begun(stage)
+        assert not await list_begun(stage)
 
 
 async def test_a_deletion_is_finished_of_a_debate_of_which_it_is_noted_that_it_began(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_debate_is_measured_with_its_format_its_outcome_and_its_tenant(tmp_pat
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=150)
     assert ended.returncode == 0, ended.stderr[-2000:]
     lines = ended.stdout.splitlines()
-    idle, found = _told(lines[0]), _told(lines[-1])
+    idle, found = _parse_line(lines[0]), _parse_line(lines[-1])
     for name in ("parley.debates.running", "parley.watchers"):
         assert idle[name] == [{"labels": {}, "value": 0}], "a replica that does nothing says so"
     (duration,) = found["parley.debate.duration"]
@@ -85,6 +85,6 @@ def test_a_debate_is_measured_with_its_format_its_outcome_and_its_tenant(tmp_pat
     assert found["parley.refusals"] == [{"labels": refused, "value": 1}]
 
 
-def _told(line: str) -> dict[str, list[dict[str, Any]]]:
+def _parse_line(line: str) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = json.loads(line)
     return found

@@ -60,7 +60,7 @@ def outcome(events: Sequence[Envelope]) -> ModeratedOutcome:
     return outcome_of(events).moderated
 
 
-def ended(events: Sequence[Envelope]) -> RoundsEnded:
+def find_end(events: Sequence[Envelope]) -> RoundsEnded:
     (end,) = payloads_of(events, RoundsEnded)
     return end
 
@@ -73,7 +73,7 @@ def replies(events: Sequence[Envelope]) -> Mapping[str, StepSucceeded]:
     return {event.key: event.payload for event in events if isinstance(event.payload, StepSucceeded)}
 
 
-def continuing(request: AssessRequest) -> AssessResponse:
+def assess_as_continuing(request: AssessRequest) -> AssessResponse:
     one, other, *_ = sorted(each.agent_id for each in request.positions)
     return AssessResponse(
         verdict=CONVERGENCE_VERDICT_CONTINUING,
@@ -165,7 +165,7 @@ async def test_the_moderator_has_the_figures_of_convergence_and_the_flags_in_han
         arguments={(SECURE, each): [f"{'sessions leak credentials widely ' * 4}"] for each in (1, 2)}
     )
     gateway = script.gateway()
-    gateway.assess = continuing
+    gateway.assess = assess_as_continuing
     events = await hold_debate(tmp_path, gateway, max_rounds=2)
     asked = gateway.asked("round/2/evaluate").prompt
     assert "agreement of the positions: 33 %" in asked
@@ -192,7 +192,7 @@ async def test_each_end_has_its_reason_and_says_how_sure_the_decision_may_be(
 ) -> None:
     script = ModeratedScript(decisions=("go_on", decision), agent="B")
     events = await hold_debate(tmp_path, script.gateway(), max_rounds=2 if decision == "go_on" else 4)
-    assert ended(events).reason == reason
+    assert find_end(events).reason == reason
     assert outcome(events).confidence == confidence
     assert outcome(events).rounds == 2
 
@@ -218,7 +218,7 @@ async def test_without_convergence_confidence_is_low_and_tensions_are_open(tmp_p
 
 async def test_agreement_that_convergence_does_not_see_is_of_medium_confidence(tmp_path: Path) -> None:
     gateway = ModeratedScript(decisions=("agreement",)).gateway()
-    gateway.assess = continuing
+    gateway.assess = assess_as_continuing
     assert outcome(await hold_debate(tmp_path, gateway)).confidence == CONFIDENCE_MEDIUM
 
 
@@ -272,7 +272,7 @@ async def test_without_an_evaluation_what_was_measured_decides(tmp_path: Path) -
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_CONVERGED, agreement_percent=100)
     gateway.fail("round/1/evaluate")
     events = await hold_debate(tmp_path, gateway)
-    assert (ended(events).reason, ended(events).explanation) == (
+    assert (find_end(events).reason, find_end(events).explanation) == (
         STOP_REASON_CONVERGED,
         "the perspectives agree: by what was measured",
     )
@@ -352,7 +352,7 @@ async def test_a_limit_ends_the_rounds_and_the_decision_is_written_all_the_same(
         stage.replica(clock=clock) as replica,
     ):
         events = await stage.comes_to(await replica.create(spec), "COMPLETED")
-    assert ended(events).reason == STOP_REASON_TOTAL_TIMEOUT
+    assert find_end(events).reason == STOP_REASON_TOTAL_TIMEOUT
     assert (outcome(events).rounds, outcome(events).confidence) == (1, CONFIDENCE_LOW)
 
 

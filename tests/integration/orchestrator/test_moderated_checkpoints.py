@@ -44,7 +44,7 @@ async def hold_debate(
     return events
 
 
-def opened(events: list[Envelope]) -> dict[str, CheckpointOpened]:
+def list_opened(events: list[Envelope]) -> dict[str, CheckpointOpened]:
     return {event.key: event.payload for event in events if isinstance(event.payload, CheckpointOpened)}
 
 
@@ -61,7 +61,7 @@ async def test_after_each_round_a_person_reads_the_summary_and_what_each_choice_
     tmp_path: Path,
 ) -> None:
     events = await hold_debate(tmp_path, ModeratedScript().gateway(), {}, max_rounds=2)
-    asked = opened(events)
+    asked = list_opened(events)
     assert list(asked) == ["round/1/checkpoint", "round/2/checkpoint", "synthesis/approval"]
     first, last = (asked[f"round/{number}/checkpoint"].direction.text for number in (1, 2))
     assert first.startswith(
@@ -96,7 +96,7 @@ async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can
     gateway = script.gateway()
     gateway.fail("round/1/argue/user-experience")
     events = await hold_debate(tmp_path, gateway, {}, max_rounds=1)
-    text = opened(events)["round/1/checkpoint"].direction.text
+    text = list_opened(events)["round/1/checkpoint"].direction.text
     assert "**User Experience** (C): said nothing in this round." in text
     assert (
         f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 125} …\n- B.2"
@@ -152,7 +152,7 @@ async def test_guidance_alone_lets_a_debate_go_on_that_the_moderator_would_end(
     gateway = ModeratedScript(decisions=("agreement",)).gateway()
     events = await hold_debate(tmp_path, gateway, {"round/1/checkpoint": act})
     assert (reason(events), outcome(events).rounds) == (STOP_REASON_CONVERGED, rounds)
-    text = opened(events)["round/1/checkpoint"].direction.text
+    text = list_opened(events)["round/1/checkpoint"].direction.text
     assert "Guide: round 2 of at most 5 is held all the same" in text
 
 
@@ -164,7 +164,7 @@ async def test_a_refusal_leads_to_another_decision_with_what_was_said(tmp_path: 
     assert outcome(events).recommendation == "Keep them in PostgreSQL, by synthesis/2."
     assert outcome(events).approved
     assert list(outcome(events).guidance) == []
-    texts = [each.approval.text for key, each in opened(events).items() if key.startswith("synthesis")]
+    texts = [each.approval.text for key, each in list_opened(events).items() if key.startswith("synthesis")]
     assert "another one with that in mind (2 more can be written)" in texts[0]
     assert "another one with that in mind (one more can be written)" in texts[1]
 
@@ -202,7 +202,7 @@ async def test_after_three_refusals_the_last_decision_stays_as_not_approved(tmp_
     gateway = ModeratedScript().gateway()
     events = await hold_debate(tmp_path, gateway, dict.fromkeys(keys, "refuse"), max_rounds=1)
     assert gateway.steps("synthesis*") == ["synthesis", "synthesis/2", "synthesis/3"]
-    assert "this was the last one" in opened(events)[keys[2]].approval.text
+    assert "this was the last one" in list_opened(events)[keys[2]].approval.text
     assert not outcome(events).approved
 
 
@@ -211,7 +211,7 @@ async def test_what_the_moderator_must_know_is_asked_first_and_everybody_hears_t
 ) -> None:
     gateway = ModeratedScript(questions=("How many users?", "Which budget?")).gateway()
     events = await hold_debate(tmp_path, gateway, {}, max_rounds=1)
-    asked = opened(events)["analysis/1/questions"].questions
+    asked = list_opened(events)["analysis/1/questions"].questions
     assert [(each.id, each.text) for each in asked.questions] == [
         ("question-1", "How many users?"),
         ("question-2", "Which budget?"),
@@ -257,7 +257,7 @@ async def test_a_person_who_hears_a_debater_again_has_it_back_in_the_next_round(
 async def test_who_approves_reads_all_that_speaks_against_the_decision(tmp_path: Path) -> None:
     gateway = ModeratedScript().gateway()
     events = await hold_debate(tmp_path, gateway, {"synthesis/approval": "refuse"}, max_rounds=1)
-    asked = opened(events)["synthesis/approval"].approval.text
+    asked = list_opened(events)["synthesis/approval"].approval.text
     told = (
         "Confidence: Low",
         "Caveats:\n\n- Unless there are millions of users.",

@@ -10,7 +10,7 @@ from tests.integration.orchestrator.test_moderated import (
     EXPERIENCE,
     SECURE,
     SIMPLE,
-    continuing,
+    assess_as_continuing,
     hold_debate,
     outcome,
     replies,
@@ -95,7 +95,7 @@ async def test_a_rebuttal_that_keeps_to_no_form_is_one_answer_and_no_disagreemen
 
     def assess(request: AssessRequest) -> AssessResponse:
         asked.append(request)
-        return continuing(request)
+        return assess_as_continuing(request)
 
     gateway = ModeratedScript().gateway()
     gateway.assess = assess

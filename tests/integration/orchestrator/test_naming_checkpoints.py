@@ -32,7 +32,7 @@ def formats() -> Formats:
     return CHECKED_FORMATS
 
 
-def recorded_ids(events: list[Envelope]) -> list[str]:
+def list_recorded_ids(events: list[Envelope]) -> list[str]:
     return [event.payload.request_id for event in events if isinstance(event.payload, Intervened)]
 
 
@@ -57,7 +57,7 @@ async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_oth
     check_log(events)
     assert again == list(answered.values()), "also once the debate has ended"
     assert said_in(events) == (f"answer: {winner}", "approve:  True")
-    assert recorded_ids(events) == [winner, "last"], "nothing is recorded of the others"
+    assert list_recorded_ids(events) == [winner, "last"], "nothing is recorded of the others"
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ async def test_a_late_intervention_for_the_first_checkpoint_does_not_go_through_
         assert isinstance(await replica.intervene(debate, "approve", "now", checkpoint=AFTER), int)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert closed_by(events) == [(BEFORE, "continue_debate"), (AFTER, "approve")]
+    assert list_closing_acts(events) == [(BEFORE, "continue_debate"), (AFTER, "approve")]
 
 
-def closed_by(events: list[Envelope]) -> list[tuple[str, str]]:
+def list_closing_acts(events: list[Envelope]) -> list[tuple[str, str]]:
     return [
         (event.key, event.payload.intervention.WhichOneof("act") or "")
         for event in events
@@ -129,7 +129,7 @@ async def test_an_act_that_does_not_fit_what_is_asked_closes_nothing(
         await replica.intervene(debate, "approve", approved=True)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert closed_by(events) == [(BEFORE, "continue_debate"), (AFTER, "approve")]
+    assert list_closing_acts(events) == [(BEFORE, "continue_debate"), (AFTER, "approve")]
 
 
 async def test_at_a_paused_debate_no_checkpoint_is_open(stage: Backstage) -> None:
@@ -164,7 +164,7 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
         async with asyncio.timeout(30):
             await log.stopped.wait()
         asking.cancel()
-    assert recorded_ids(await stage.events(debate)) == (["w"] if durable else [])
+    assert list_recorded_ids(await stage.events(debate)) == (["w"] if durable else [])
     async with stage.replica() as heir:
         sequence = await heir.intervene(debate, "answer", "w", text="yes", checkpoint=BEFORE)
         rival = await hear_end(heir.intervene(debate, "answer", "v", text="no", checkpoint=BEFORE))
@@ -172,7 +172,7 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
         await heir.intervene(debate, "approve", "last", checkpoint=AFTER)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert (rival, recorded_ids(events)) == ("CHECKPOINT_CLOSED", ["w", "last"])
+    assert (rival, list_recorded_ids(events)) == ("CHECKPOINT_CLOSED", ["w", "last"])
     assert (events[sequence - 1].kind, events[sequence].kind) == ("intervened", "checkpoint_closed")
     assert said_in(events)[0] == "answer: yes"
 
@@ -209,7 +209,7 @@ async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage,
         await heir.intervene(debate, "approve", checkpoint=AFTER)
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert "w" not in recorded_ids(events)
+    assert "w" not in list_recorded_ids(events)
 
 
 async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_records(stage: Backstage) -> None:
@@ -352,15 +352,17 @@ async def test_interventions_at_several_replicas_hear_the_same_refusal(stage: Ba
         debate = await one.create(checked_spec())
         await stage.has(debate, "checkpoint_opened")
 
-        def late(replica: Replica) -> Awaitable[int]:
+        def intervene_late(replica: Replica) -> Awaitable[int]:
             return replica.intervene(debate, "continue_debate", "w", checkpoint=AFTER)
 
-        answers = await asyncio.gather(hear_end(late(one)), hear_end(late(two)), hear_end(late(two)))
+        answers = await asyncio.gather(
+            hear_end(intervene_late(one)), hear_end(intervene_late(two)), hear_end(intervene_late(two))
+        )
         assert set(answers) == {"CHECKPOINT_CLOSED"}
         await one.intervene(debate, "cancel")
 
-        async def closed() -> bool:
+        async def is_closed() -> bool:
             return not (await stage.record(debate)).open
 
-        await until(closed, "it is closed")
-        assert await hear_end(late(two)) == "CHECKPOINT_CLOSED"
+        await until(is_closed, "it is closed")
+        assert await hear_end(intervene_late(two)) == "CHECKPOINT_CLOSED"

@@ -8,7 +8,7 @@ from pathlib import Path
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
 from parley.v1.panel_pb2 import EFFORT_QUICK
-from tests.integration.orchestrator.before_models import before_models
+from tests.integration.orchestrator.before_models import open_stage_before_models
 from tests.integration.orchestrator.lenient_answers import WHOLE
 from tests.integration.orchestrator.odd_judge_answers import ODD_ANSWERS, OddAnswer
 from tests.integration.orchestrator.test_lenient_answers import (
@@ -64,7 +64,7 @@ async def test_none_of_36_ways_in_which_a_judge_deviates_from_its_form_loses_a_d
     assert len(ODD_ANSWERS) >= 36
     async with (
         ModelServer(rules=[UNLISTED, Rule(JUDGE, answer=_answer)]) as server,
-        before_models(tmp_path, server) as stage,
+        open_stage_before_models(tmp_path, server) as stage,
         stage.replica() as replica,
     ):
         debates = [

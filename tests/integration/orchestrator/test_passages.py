@@ -27,7 +27,7 @@ def nearness(text: str) -> Sequence[float]:
     return [1.0, 0.0] if "sleep" in text else [0.0, 1.0]
 
 
-def asking(**fields: Any) -> DebateCreated:
+def make_debate_with_documents(**fields: Any) -> DebateCreated:
     return make_debate(question=QUESTION, context=[SMALL, LARGE], **fields)
 
 
@@ -45,7 +45,7 @@ async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
     tmp_path: Path, gateway: ScriptedGateway, fields: dict[str, Any]
 ) -> None:
     gateway.embed = nearness
-    await run_debate(tmp_path, gateway, asking(**fields))
+    await run_debate(tmp_path, gateway, make_debate_with_documents(**fields))
     shown = [each for each in gateway.calls if any(part.document == LARGE.path for part in each.parts)]
     assert len({each.agent.id for each in shown}) > 1
     for call in shown:
@@ -59,7 +59,7 @@ async def test_a_prompt_that_is_too_long_keeps_what_is_nearest_to_the_question(
 async def test_without_convergence_the_debate_goes_on_with_a_warning(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
     gateway.embed = None
-    events = await run_debate(tmp_path, gateway, asking())
+    events = await run_debate(tmp_path, gateway, make_debate_with_documents())
     assert not [part for call in gateway.calls for part in call.parts if part.passages]
     (warning,) = [each for each in warnings_of(events) if "large documents" in each]
     assert warning.startswith("prompts that are too long keep the beginning and the end of large documents: ")
@@ -76,7 +76,7 @@ async def test_what_was_chosen_is_recorded_and_not_chosen_anew(tmp_path: Path) -
     gateway.embed = nearness
     gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"), times=1)
     async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
-        debate = await replica.create(asking(limits=make_limits(waiting=60)))
+        debate = await replica.create(make_debate_with_documents(limits=make_limits(waiting=60)))
         await stage.has(debate, "wait_started")
         asked = gateway.embedded
         gateway.embed = None
@@ -93,7 +93,7 @@ async def test_another_replica_shows_what_the_first_one_chose(tmp_path: Path) ->
     waiting = gateway.hold("*propose*")
     async with backstage(tmp_path, gateway) as stage:
         async with stage.replica("one") as one:
-            debate = await one.create(asking())
+            debate = await one.create(make_debate_with_documents())
             await waiting.reached.wait()
         gateway.embed = None
         waiting.release()
@@ -107,7 +107,7 @@ async def test_another_replica_shows_what_the_first_one_chose(tmp_path: Path) ->
 async def test_what_follows_the_answer_is_asked_with_the_same_passages(tmp_path: Path) -> None:
     gateway = ScriptedGateway()
     gateway.embed = nearness
-    await run_debate(tmp_path, gateway, with_spec(asking(), analysis=True))
+    await run_debate(tmp_path, gateway, with_spec(make_debate_with_documents(), analysis=True))
     before, after = [
         large_part(gateway.asked(step).parts).passages for step in ("synthesis", "after/grounding")
     ]

@@ -58,7 +58,7 @@ class Site:
             yield url, WebSources(fetcher, fetcher, lambda: datetime.now(UTC), reads_pages=True)
 
 
-def asking(url: str, *paths: str, **fields: Any) -> Any:
+def make_research_debate(url: str, *paths: str, **fields: Any) -> Any:
     return make_debate(research=True, research_pages=[f"{url}{each}" for each in paths], **fields)
 
 
@@ -72,7 +72,7 @@ async def test_first_drafts_see_a_page_as_a_quoted_source_after_the_documents(
         backstage(tmp_path, gateway) as stage,
         replace(stage, web=found).replica() as replica,
     ):
-        debate = await replica.create(asking(url, "page", context=documents, **fields))
+        debate = await replica.create(make_research_debate(url, "page", context=documents, **fields))
         events = await stage.comes_to(debate, COMPLETED)
     shown = [{part.source: part for part in call.parts if part.document} for call in gateway.calls]
     drafts = [each for each in shown if 2 in each]
@@ -95,7 +95,7 @@ async def test_another_replica_reads_the_log_and_not_the_web(tmp_path: Path) -> 
     waiting = gateway.hold("*propose*")
     async with site.served() as (url, found), backstage(tmp_path, gateway) as stage:
         async with replace(stage, web=found).replica("one") as one:
-            debate = await one.create(asking(url, "page"))
+            debate = await one.create(make_research_debate(url, "page"))
             await stage.has(debate, "sources_listed")
         waiting.release()
         async with stage.replica("two"):
@@ -114,7 +114,9 @@ async def test_a_debate_that_runs_again_after_a_wait_reads_nothing_anew_and_show
         replace(stage, web=found).replica(clock=clock) as replica,
     ):
         context = [ContextDocument(path="dams.md", text="Dams hold.")]
-        debate = await replica.create(asking(url, "page", context=context, limits=make_limits(waiting=60)))
+        debate = await replica.create(
+            make_research_debate(url, "page", context=context, limits=make_limits(waiting=60))
+        )
         await stage.has(debate, "wait_started")
         clock.advance(5)
         await stage.comes_to(debate, COMPLETED)
@@ -185,14 +187,14 @@ async def test_a_page_that_leads_inside_is_a_warning_and_the_debate_goes_on(tmp_
         backstage(tmp_path, ScriptedGateway()) as stage,
         replace(stage, web=found).replica() as replica,
     ):
-        debate = await replica.create(asking(url, "inside"))
+        debate = await replica.create(make_research_debate(url, "inside"))
         events = await stage.comes_to(debate, COMPLETED)
     (warning,) = [each.payload.message for each in events if isinstance(each.payload, Warned)]
     assert warning == f"{url}inside was not read: the host 169.254.169.254 is at no public address"
 
 
 async def test_a_replica_without_research_goes_on_with_a_warning(tmp_path: Path) -> None:
-    events = await run_debate(tmp_path, ScriptedGateway(), asking("http://a.test/", "page"))
+    events = await run_debate(tmp_path, ScriptedGateway(), make_research_debate("http://a.test/", "page"))
     assert any(isinstance(each.payload, Warned) and "was not read" in each.payload.message for each in events)
 
 
@@ -207,7 +209,7 @@ async def test_of_a_long_page_what_is_nearest_to_the_question_is_shown_or_else_i
         backstage(tmp_path, gateway) as stage,
         replace(stage, web=found).replica() as replica,
     ):
-        debate = await replica.create(asking(url, "long", question="How do otters sleep?"))
+        debate = await replica.create(make_research_debate(url, "long", question="How do otters sleep?"))
         events = await stage.comes_to(debate, COMPLETED)
     (text,) = {part.text for call in gateway.calls for part in call.parts if part.document}
     (source,) = [

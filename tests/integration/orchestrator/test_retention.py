@@ -49,14 +49,14 @@ async def test_what_has_rested_too_long_is_deleted_by_the_days_of_its_tenant(
     ):
         index = DebateIndex(store.documents)
 
-        async def there(retention: Retention) -> Sequence[str]:
+        async def list_kept(retention: Retention) -> Sequence[str]:
             await deletions(store, peers, clock=clock, retention=retention).delete_old()
             return [tenant for tenant, debate in made.items() if await index.get(tenant, debate)]
 
-        assert await there(Retention()) == ["acme", "beta", "gamma"]
-        assert await there(Retention(11)) == ["acme", "beta", "gamma"]
-        assert await there(Retention(9, {"beta": 0, "gamma": 30})) == ["beta", "gamma"]
-        assert await there(Retention(0, {"gamma": 9.5})) == ["beta"]
+        assert await list_kept(Retention()) == ["acme", "beta", "gamma"]
+        assert await list_kept(Retention(11)) == ["acme", "beta", "gamma"]
+        assert await list_kept(Retention(9, {"beta": 0, "gamma": 30})) == ["beta", "gamma"]
+        assert await list_kept(Retention(0, {"gamma": 9.5})) == ["beta"]
         run = deletions(store, peers, clock=clock, retention=Retention(300)).run()
         async with background_task("deleting", run):
             await clock.sleeping()

@@ -132,11 +132,11 @@ async def test_the_content_of_a_request_is_reckoned_once(
 ) -> None:
     reckoned: list[Message] = []
 
-    def counted(content: Message) -> str:
+    def digest_and_count(content: Message) -> str:
         reckoned.append(content)
         return digest(content)
 
-    monkeypatch.setattr(requests, "digest", counted)
+    monkeypatch.setattr(requests, "digest", digest_and_count)
     await orchestrator.create()
     assert [each.question for each in reckoned if isinstance(each, debate_pb2.DebateSpec)] == [
         "Is water wet?"
@@ -280,7 +280,7 @@ async def test_a_tenant_sees_its_own_debates_only(
                 orchestrator_pb2.GetReportRequest(debate_id=foreign), metadata=metadata, timeout=10
             ),
             stub.Intervene(act, metadata=metadata, timeout=10),
-            _first(
+            _read_first(
                 stub.WatchDebate(
                     orchestrator_pb2.WatchDebateRequest(debate_id=foreign), metadata=metadata, timeout=10
                 )
@@ -292,7 +292,7 @@ async def test_a_tenant_sees_its_own_debates_only(
     assert {each.tenant for each in gateway.calls if each.debate == ours} == {"acme"}
 
 
-async def _first(stream: Any) -> Any:
+async def _read_first(stream: Any) -> Any:
     return await anext(aiter(stream))
 
 

@@ -162,11 +162,11 @@ async def test_a_replica_at_rest_asks_for_debates_and_now_and_then_for_all_else(
     def count(kind: type[Any], name: str) -> None:
         search = getattr(kind, name)
 
-        async def counted(*given: Any) -> Any:
+        async def search_and_count(*given: Any) -> Any:
             asked[f"{kind.__name__}.{name}"] += 1
             return await search(*given)
 
-        monkeypatch.setattr(kind, name, counted)
+        monkeypatch.setattr(kind, name, search_and_count)
 
     count(DebateIndex, "list_waiting")
     count(DebateIndex, "list_overdue")

@@ -47,12 +47,12 @@ NEVER = 3600.0
 """Seconds of a poll that does not come."""
 
 
-async def _timed(debate: Debate) -> Outcome:
+async def _run_after_timer(debate: Debate) -> Outcome:
     await debate.run_timer("cooling", TIMER_SECONDS)
     return await panel.V1.run(debate)
 
 
-TIMED = create_panel("timed", _timed)
+TIMED = create_panel("timed", _run_after_timer)
 
 
 @pytest.fixture
@@ -86,12 +86,12 @@ async def wait_for_slot(replica: Replica) -> None:
     await until(is_free, "a slot is free")
 
 
-def begun(stage: Backstage) -> set[str]:
+def list_begun(stage: Backstage) -> set[str]:
     return {asked.debate for asked in stage.gateway.calls}
 
 
 @asynccontextmanager
-async def kept_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
+async def keep_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
     """A debate that holds the only slot while the block runs, and then comes to its end."""
     await wait_for_slot(replica)
     hold = stage.gateway.hold("round/1/refine/*")
@@ -143,10 +143,10 @@ async def test_after_the_answer_it_calls_nobody_before_it_has_a_slot_and_that_wa
     async with stage.replica(clock=clock, max_debates=1) as replica:
         waiting = await replica.create(checked_spec(limits=make_limits(total=30, round=20)))
         await stage.has(waiting, "checkpoint_opened")
-        async with kept_busy(stage, replica) as busy:
+        async with keep_busy(stage, replica) as busy:
             await replica.intervene(waiting, "continue_debate")
             await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
-            assert begun(stage) == {busy}
+            assert list_begun(stage) == {busy}
             clock.advance(1000)
         await approve_answer(stage, replica, waiting)
         assert "limit_reached" not in await stage.kinds(waiting)
@@ -159,14 +159,14 @@ async def test_a_debate_that_waits_for_a_slot_again_is_steered_at_once(
     async with stage.replica(max_debates=1) as replica:
         waiting = await replica.create(checked_spec())
         await stage.has(waiting, "checkpoint_opened")
-        async with kept_busy(stage, replica) as busy:
+        async with keep_busy(stage, replica) as busy:
             await replica.intervene(waiting, "continue_debate")
             await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
             await replica.intervene(waiting, act)
             await stage.comes_to(waiting, status)
             if act == "pause":
                 await replica.intervene(waiting, "resume")
-            assert begun(stage) == {busy}
+            assert list_begun(stage) == {busy}
         if act == "pause":
             await approve_answer(stage, replica, waiting)
 
@@ -175,7 +175,7 @@ async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(
     async with stage.replica(max_debates=1) as replica:
         waiting = await replica.create(checked_spec())
         await stage.has(waiting, "checkpoint_opened")
-        async with kept_busy(stage, replica):
+        async with keep_busy(stage, replica):
             texts = [f"guidance {number}" for number in range(8)]
             await asyncio.gather(*(replica.intervene(waiting, "guide", text=text) for text in texts))
             recorded = [event.payload for event in await stage.events(waiting)]
@@ -188,7 +188,7 @@ async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
         waiting = await replica.create(checked_spec())
         await stage.has(waiting, "checkpoint_opened")
-        async with kept_busy(stage, replica) as busy:
+        async with keep_busy(stage, replica) as busy:
             other = await replica.create(SPEC)
             await replica.intervene(waiting, "continue_debate")
             await until(partial(waits_for_slot, stage, waiting), "it waits for a slot")
@@ -201,21 +201,21 @@ async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
 
 
 async def _has_begun(stage: Backstage, debate: str) -> bool:
-    return debate in begun(stage)
+    return debate in list_begun(stage)
 
 
 async def test_a_tenant_whose_debate_waits_is_not_put_behind_for_it(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
         waiting = await accept(replica, "acme", checked_spec())
-        await until(partial(_opened, stage, "acme", waiting), "it waits")
-        async with kept_busy(stage, replica) as busy:
+        await until(partial(_has_opened, stage, "acme", waiting), "it waits")
+        async with keep_busy(stage, replica) as busy:
             first, second = [await accept(replica, tenant, SPEC) for tenant in ("acme", "small")]
         await stage.gateway.wait_for("synthesis", 3, within=30)
         order = list(dict.fromkeys(asked.debate for asked in stage.gateway.calls))
     assert order == [busy, first, second]
 
 
-async def _opened(stage: Backstage, tenant: str, debate: str) -> bool:
+async def _has_opened(stage: Backstage, tenant: str, debate: str) -> bool:
     events = await read_events(stage.store.log, tenant, debate)
     return "checkpoint_opened" in [event.kind for event in events]
 
@@ -226,7 +226,7 @@ async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
         await stage.has(waiting, "checkpoint_opened")
         await replica.intervene(waiting, "continue_debate")
         await stage.has(waiting, "checkpoint_opened", 2)
-        async with kept_busy(stage, replica):
+        async with keep_busy(stage, replica):
             await approve_answer(stage, replica, waiting)
 
 
@@ -234,7 +234,7 @@ async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: p
     monkeypatch.setattr(runner_module, "_MAX_IDLE", 2)
     async with stage.replica(max_debates=1) as replica:
         debates = [await replica.create(checked_spec()) for _ in range(4)]
-        await until(partial(_so_many_wait, stage, debates, 3), "three wait")
+        await until(partial(_do_so_many_wait, stage, debates, 3), "three wait")
         assert len(replica.runner._owned) == 3
         for debate in debates:
             await stage.has(debate, "checkpoint_opened")
@@ -242,7 +242,7 @@ async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: p
             await stage.comes_to(debate, "CANCELLED")
 
 
-async def _so_many_wait(stage: Backstage, debates: list[str], count: int) -> bool:
+async def _do_so_many_wait(stage: Backstage, debates: list[str], count: int) -> bool:
     return sum([await waits(stage, debate) for debate in debates]) == count
 
 
@@ -269,7 +269,7 @@ async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_wa
 async def test_a_drained_replica_gives_up_what_waits(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as one:
         debates = [await one.create(checked_spec()) for _ in range(3)]
-        await until(partial(_so_many_wait, stage, debates, 3), "all wait")
+        await until(partial(_do_so_many_wait, stage, debates, 3), "all wait")
         await one.runner.drain()
         assert [(await stage.record(debate)).owner for debate in debates] == [None] * 3
 
@@ -294,7 +294,7 @@ async def test_all_that_wait_come_to_their_ends_through_one_slot(stage: Backstag
     watched = Watched(stage.gateway)
     async with stage.replica(max_debates=1) as replica:
         debates = await asyncio.gather(*(replica.create(checked_spec()) for _ in range(waiting)))
-        await until(partial(_so_many_wait, stage, list(debates), waiting), "all wait", 60)
+        await until(partial(_do_so_many_wait, stage, list(debates), waiting), "all wait", 60)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await _answer_all(stage, replica, debates, "continue_debate", BEFORE)
         await _answer_all(stage, replica, debates, "approve", AFTER)
@@ -309,10 +309,10 @@ async def _answer_all(
     reader = LogReader(stage)
 
     async def answer(debate: str) -> None:
-        async def asked() -> bool:
+        async def is_asked() -> bool:
             return checkpoint in (await reader.recorded(debate)).open_checkpoints
 
-        await until(asked, f"{checkpoint} is open", 60)
+        await until(is_asked, f"{checkpoint} is open", 60)
         await replica.intervene(debate, act, approved=True, checkpoint=checkpoint)
 
     await asyncio.gather(*map(answer, debates))
@@ -325,23 +325,23 @@ async def test_no_slot_is_given_twice_whatever_waits_and_whoever_dies(stage: Bac
     made: list[Callable[[], DebateCreated]] = [checked_spec, lambda: SPEC]
     debates: list[str] = []
     for turn in range(3):
-        await until(partial(_hung_up, stage), "the gateway has heard of the owner's death")
+        await until(partial(_have_hung_up, stage), "the gateway has heard of the owner's death")
         async with stage.replica(max_debates=2) as replica, person(stage, replica):
             debates += [await replica.create(dice.choice(made)()) for _ in range(4)]
             calls = len(stage.gateway.calls) + dice.randint(1, 20)
             if turn < 2:
-                await until(partial(_called, stage, calls), "some calls")
+                await until(partial(_has_called, stage, calls), "some calls")
                 continue  # its owner dies here
             for debate in debates:
                 check_log(await stage.comes_to(debate, "COMPLETED", 30))
     assert watched.most <= 2
 
 
-async def _hung_up(stage: Backstage) -> bool:
+async def _have_hung_up(stage: Backstage) -> bool:
     return all(asked.end != "open" for asked in stage.gateway.calls)
 
 
-async def _called(stage: Backstage, count: int) -> bool:
+async def _has_called(stage: Backstage, count: int) -> bool:
     return len(stage.gateway.calls) >= count
 
 
@@ -349,7 +349,7 @@ async def test_a_debate_that_waits_for_a_slot_starts_when_another_ends_and_not_a
     stage: Backstage,
 ) -> None:
     async with stage.replica(max_debates=1, poll_seconds=NEVER) as replica:
-        async with kept_busy(stage, replica):
+        async with keep_busy(stage, replica):
             waiting = await accept(replica, TENANT, SPEC)
         check_log(await stage.comes_to(waiting, "COMPLETED"))
 

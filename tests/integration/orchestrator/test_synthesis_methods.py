@@ -129,7 +129,7 @@ async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_wait
     gateway, clock = Voters({"ada": "ada", "bo": "ada"}), ManualClock()
     gateway.fail("vote/bo", refusal("PROVIDER_UNAVAILABLE"), times=2)
 
-    async def asked(times: int) -> bool:
+    async def is_asked(times: int) -> bool:
         if len(gateway.steps("vote/bo")) >= times:
             return True
         clock.advance(5)
@@ -138,9 +138,9 @@ async def test_voters_whose_provider_may_come_back_are_asked_again_and_then_wait
     async with backstage(tmp_path, gateway) as stage, stage.replica(clock=clock) as replica:
         debate = await replica.create(make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_VOTING))
         await gateway.wait_for("vote/bo")
-        await until(lambda: asked(2), "bo is asked again")
+        await until(lambda: is_asked(2), "bo is asked again")
         await stage.has(debate, "wait_started")
-        await until(lambda: asked(3), "bo is waited for and asked once more")
+        await until(lambda: is_asked(3), "bo is waited for and asked once more")
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert gateway.steps("vote/bo") == ["vote/bo"] * 3

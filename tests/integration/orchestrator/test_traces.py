@@ -13,7 +13,7 @@ from tests.support.spans import forget_spans, spans_when
 GENERATE = "parley.v1.GatewayService/Generate"
 
 
-def over(spans: Sequence[ReadableSpan]) -> bool:
+def is_over(spans: Sequence[ReadableSpan]) -> bool:
     return any(span.name.startswith("invoke_workflow") for span in spans)
 
 
@@ -35,7 +35,7 @@ async def test_a_debate_is_one_trace_from_its_request_to_its_calls(
     with trace.get_tracer("test").start_as_current_span("the caller") as caller:
         debate = await orchestrator.create()
     await orchestrator.watch(debate)
-    spans = await spans_when(over)
+    spans = await spans_when(is_over)
     (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
     agents = [span for span in spans if span.name.startswith("invoke_agent")]
     calls = [span for span in spans if span.name == GENERATE and span.kind is SpanKind.CLIENT]
@@ -67,7 +67,7 @@ async def test_a_failed_debate_shows_in_its_trace(
     forget_spans()
     gateway.fail("round/1/propose/*", refusal("PROVIDER_AUTH", "401"))
     await orchestrator.watch(await orchestrator.create())
-    spans = await spans_when(over)
+    spans = await spans_when(is_over)
     (workflow,) = [span for span in spans if span.name == "invoke_workflow panel@1"]
     assert workflow.status.status_code is StatusCode.ERROR
     assert "PROVIDER_AUTH" in (workflow.status.description or "")

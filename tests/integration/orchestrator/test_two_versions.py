@@ -28,7 +28,7 @@ from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, lo
 SAYING = Activity("saying", "says something")
 
 
-def saying(*words: str, version: int = 1) -> Format:
+def make_format(*words: str, version: int = 1) -> Format:
     """A format whose agents say these words one after another."""
 
     async def run(debate: Debate) -> Outcome:
@@ -41,15 +41,15 @@ def saying(*words: str, version: int = 1) -> Format:
     return Format("saying", version, run)
 
 
-def knowing(*formats: Format) -> Formats:
+def make_formats(*formats: Format) -> Formats:
     return Formats([*formats, *all_formats().all()])
 
 
-ONE, TWO = saying("a", "b"), saying("a", "b", "c", version=2)
-OLD, NEW = knowing(ONE), knowing(ONE, TWO)
+ONE, TWO = make_format("a", "b"), make_format("a", "b", "c", version=2)
+OLD, NEW = make_formats(ONE), make_formats(ONE, TWO)
 
 
-def said(version: int) -> DebateCreated:
+def make_said_debate(version: int) -> DebateCreated:
     return make_debate(1, format=f"saying@{version}", settings=None)
 
 
@@ -58,21 +58,21 @@ async def test_a_release_is_rolled_out_and_back_and_every_debate_completes(stage
     hold = stage.gateway.hold("say/1")
     debates: list[str] = []
 
-    async def begun(replica: Replica, version: int) -> None:
-        debates.append(await replica.create(said(version)))
+    async def begin(replica: Replica, version: int) -> None:
+        debates.append(await replica.create(make_said_debate(version)))
         await stage.has(debates[-1], "step_succeeded")
 
-    def one_of_several(owner: str, formats: Formats) -> Replica:
+    def make_replica(owner: str, formats: Formats) -> Replica:
         return stage.replica(owner, formats=formats, exclusive=False, lease_seconds=0.3)
 
-    async with one_of_several("old", OLD) as old:
-        await begun(old, 1)
-        async with one_of_several("new", NEW) as new:
-            await begun(new, 1)
-            await begun(new, 2)
+    async with make_replica("old", OLD) as old:
+        await begin(old, 1)
+        async with make_replica("new", NEW) as new:
+            await begin(new, 1)
+            await begin(new, 2)
             await old.runner.drain()
             await stage.has(debates[0], "claimed", 2)
-            async with one_of_several("old-again", OLD):
+            async with make_replica("old-again", OLD):
                 await new.runner.drain()
                 await stage.has(debates[0], "claimed", 3)
                 await stage.has(debates[1], "claimed", 2)
@@ -83,7 +83,7 @@ async def test_a_release_is_rolled_out_and_back_and_every_debate_completes(stage
                     "the old one knows no such format"
                 )
                 assert (await stage.record(debates[2])).status == "RUNNING"
-    async with one_of_several("newest", NEW):
+    async with make_replica("newest", NEW):
         check_log(await stage.comes_to(debates[2], "COMPLETED"))
 
 
@@ -94,19 +94,19 @@ async def test_what_a_replica_took_over_and_cannot_go_on_with_is_given_up_for_on
     async def fails(_: Debate) -> Outcome:
         raise KeyError("something that this version lacks")
 
-    other = saying("x", "b") if broken == "another word" else replace(ONE, run=fails)
+    other = make_format("x", "b") if broken == "another word" else replace(ONE, run=fails)
     hold = stage.gateway.hold("say/1")
     async with stage.replica("one", formats=OLD) as one:
-        debate = await one.create(said(1))
+        debate = await one.create(make_said_debate(1))
         await hold.reached.wait()
-    async with stage.replica("other", formats=knowing(other), exclusive=True):
+    async with stage.replica("other", formats=make_formats(other), exclusive=True):
         await stage.has(debate, "claimed", 2)
 
-        async def given_up() -> bool:
+        async def is_given_up() -> bool:
             return (await stage.record(debate)).owner is None
 
         await stage.has(debate, "claimed", 2)
-        await until(given_up, "it is given up")
+        await until(is_given_up, "it is given up")
         assert (await stage.record(debate)).status == "RUNNING"
         hold.release()
         async with stage.replica("able", formats=OLD, exclusive=False):

@@ -12,7 +12,7 @@ from tests.support.orchestration import Orchestrator, events_of, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 
 
-def verified(entries: Iterable[bytes]) -> list[event_pb2.Event]:
+def verify_entries(entries: Iterable[bytes]) -> list[event_pb2.Event]:
     """What the page shows: nothing here but hashlib and the generated messages."""
     before = bytes(32)
     events: list[event_pb2.Event] = []
@@ -39,7 +39,7 @@ async def test_the_stored_bytes_of_a_debate_are_handed_out_and_can_be_verified(t
         watched = events_of(await orchestrator.watch(debate))
         entries = await read_log(orchestrator, debate)
         rest = await read_log(orchestrator, debate, after=7)
-    events = verified(entries)
+    events = verify_entries(entries)
     assert events == watched
     assert rest == entries[7:]
     assert events[0].WhichOneof("payload") == "debate_created"
@@ -56,7 +56,7 @@ async def test_a_byte_that_was_changed_is_noticed(place: int, tmp_path: Path) ->
     entry[10] ^= 1
     entries[place] = bytes(entry)
     with pytest.raises(AssertionError):
-        verified(entries)
+        verify_entries(entries)
 
 
 def varint(read: memoryview, at: int) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def seconds_of(time: bytes) -> tuple[object, object]:
     return parts.get(1, 0), parts.get(2, 0)
 
 
-def verified_by_hand(entries: Iterable[Any], debate: str) -> list[int]:
+def verify_by_hand(entries: Iterable[Any], debate: str) -> list[int]:
     """What the page says of the header, the chain and the order, without the contract; returns the payloads' fields."""
     before, last = bytes(32), 0
     epochs: list[Any] = []
@@ -122,9 +122,9 @@ async def test_a_log_is_verified_with_the_wire_format_and_sha_256_alone(tmp_path
         request = b"\x0a" + bytes([len(debate)]) + debate.encode()
         parts = [part async for part in ask(request)]
     entries = [value for part in parts for number, value in fields_of(part) if number == 1]
-    kinds = verified_by_hand(entries, debate)
+    kinds = verify_by_hand(entries, debate)
     assert len(kinds) == len(watched)
     assert kinds[:2] == [16, 17], "it is accepted, then claimed"
     entries[3], entries[4] = entries[4], entries[3]
     with pytest.raises(AssertionError):
-        verified_by_hand(entries, debate)
+        verify_by_hand(entries, debate)

@@ -43,7 +43,7 @@ WEIGHTED = VoteTerms(
 )
 
 
-def balloting(terms: VoteTerms) -> Formats:
+def make_formats(terms: VoteTerms) -> Formats:
     """A format that is a vote on what each agent has said."""
 
     async def run(debate: Debate) -> Outcome:
@@ -72,7 +72,7 @@ class Voters(ScriptedGateway):
         return json.dumps({"choice": number, "confidence": 0.8, "reason": "it does"})
 
 
-def everybody(*choices: str) -> dict[str, str]:
+def assign_choices(*choices: str) -> dict[str, str]:
     return dict(zip(("ada", "bo", "cy", "dee", "eve", "fay", "gil"), choices, strict=False))
 
 
@@ -81,7 +81,7 @@ def spec(voters: int) -> DebateCreated:
 
 
 async def hold_vote(folder: Path, gateway: Voters, terms: VoteTerms) -> tuple[Vote, list[Envelope]]:
-    events = await run_debate(folder, gateway, spec(len(gateway.choices)), balloting(terms))
+    events = await run_debate(folder, gateway, spec(len(gateway.choices)), make_formats(terms))
     return vote_of(events), events
 
 
@@ -95,7 +95,7 @@ def warnings(events: list[Envelope]) -> list[str]:
 
 
 async def test_each_voter_is_shown_the_proposals_in_an_order_of_its_own(tmp_path: Path) -> None:
-    gateway = Voters(everybody(*["ada"] * 7))
+    gateway = Voters(assign_choices(*["ada"] * 7))
     await hold_vote(tmp_path, gateway, replace(PLAIN, early_end=False))
     orders = [re.findall(r"\n<<<\n(\w+) says", asked.prompt) for asked in gateway.calls]
     assert {tuple(sorted(each)) for each in orders} == {tuple(gateway.choices)}
@@ -104,7 +104,7 @@ async def test_each_voter_is_shown_the_proposals_in_an_order_of_its_own(tmp_path
 
 
 async def test_ballots_weigh_what_the_ratings_say(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "bo", "bo"))
+    gateway = Voters(assign_choices("ada", "bo", "bo"))
     gateway.weights = {"ada": 3.0, "bo": 0.5, "cy": 1.0}
     vote, events = await hold_vote(tmp_path, gateway, replace(WEIGHTED, early_end=False))
     assert (vote.winner_agent_id, vote.strength) == ("ada", VOTE_STRENGTH_MODERATE)
@@ -118,11 +118,11 @@ async def test_ballots_weigh_what_the_ratings_say(tmp_path: Path) -> None:
 
 
 async def test_weights_that_come_after_the_ballots_still_end_a_vote_early(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "ada", "ada", "bo", "bo"))
+    gateway = Voters(assign_choices("ada", "ada", "ada", "bo", "bo"))
     gateway.weights = {**dict.fromkeys(("ada", "bo", "cy", "dee"), 2.0), "eve": 0.1}
     gateway.hold("vote/eve")
     weights = gateway.hold("weights")
-    async with backstage(tmp_path, gateway, balloting(WEIGHTED)) as stage, stage.replica() as replica:
+    async with backstage(tmp_path, gateway, make_formats(WEIGHTED)) as stage, stage.replica() as replica:
         debate = await replica.create(spec(5))
         await weights.reached.wait()
         await stage.has(debate, "step_succeeded", 4)
@@ -133,7 +133,7 @@ async def test_weights_that_come_after_the_ballots_still_end_a_vote_early(tmp_pa
 
 @pytest.mark.usefixtures("short_restarts")
 async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "bo", "bo"))
+    gateway = Voters(assign_choices("ada", "bo", "bo"))
     gateway.weights = None
     vote, events = await hold_vote(tmp_path, gateway, WEIGHTED)
     assert vote.winner_agent_id == "bo"
@@ -155,13 +155,13 @@ async def test_without_the_ratings_every_vote_weighs_one_and_that_is_said(tmp_pa
 async def test_the_method_says_how_much_is_enough(
     tmp_path: Path, method: VotingMethod.ValueType, winner: str
 ) -> None:
-    gateway = Voters(everybody("ada", "ada", "ada", "dee", "dee"))
+    gateway = Voters(assign_choices("ada", "ada", "ada", "dee", "dee"))
     vote, _ = await hold_vote(tmp_path, gateway, replace(PLAIN, method=method))
     assert (vote.winner_agent_id, vote.strength, vote.method) == (winner, VOTE_STRENGTH_WEAK, method)
 
 
 async def test_nobody_is_shown_its_own_proposal_where_it_may_not_vote_for_it(tmp_path: Path) -> None:
-    gateway = Voters(everybody("bo", "cy", "bo"))
+    gateway = Voters(assign_choices("bo", "cy", "bo"))
     vote, _ = await hold_vote(tmp_path, gateway, replace(PLAIN, self_votes=False))
     assert vote.winner_agent_id == "bo"
     assert not vote.self_votes_allowed
@@ -172,7 +172,7 @@ async def test_nobody_is_shown_its_own_proposal_where_it_may_not_vote_for_it(tmp
         assert json.loads(gateway.asked(f"vote/{agent}").schema)["properties"]["choice"]["maximum"] == 2
 
 
-def grouped(certain: bool, *contradictions: tuple[str, str]) -> Callable[[], GroupPositionsResponse]:
+def make_groups(certain: bool, *contradictions: tuple[str, str]) -> Callable[[], GroupPositionsResponse]:
     return lambda: GroupPositionsResponse(
         groups=[PositionGroup(agent_ids=["ada", "bo"]), PositionGroup(agent_ids=["cy"])],
         certain=certain,
@@ -182,8 +182,8 @@ def grouped(certain: bool, *contradictions: tuple[str, str]) -> Callable[[], Gro
 
 @pytest.mark.parametrize("certain", [True, False], ids=["all-certain", "unsure-of-others"])
 async def test_choices_that_say_the_same_count_as_one(tmp_path: Path, certain: bool) -> None:
-    gateway = Voters(everybody("ada", "bo", "cy"))
-    gateway.group = grouped(certain)
+    gateway = Voters(assign_choices("ada", "bo", "cy"))
+    gateway.group = make_groups(certain)
     vote, _ = await hold_vote(tmp_path, gateway, VoteTerms())
     assert (vote.winner_agent_id, vote.strength) == ("ada", VOTE_STRENGTH_MODERATE)
     assert [(list(each.agent_ids), each.votes) for each in vote.groups] == [(["ada", "bo"], 2)]
@@ -191,15 +191,15 @@ async def test_choices_that_say_the_same_count_as_one(tmp_path: Path, certain: b
 
 
 async def test_choices_that_contradict_each_other_are_never_counted_as_one(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "bo", "cy"))
-    gateway.group = grouped(True, ("ada", "bo"))
+    gateway = Voters(assign_choices("ada", "bo", "cy"))
+    gateway.group = make_groups(True, ("ada", "bo"))
     vote, _ = await hold_vote(tmp_path, gateway, VoteTerms())
     assert (vote.winner_agent_id, vote.strength) == ("", VOTE_STRENGTH_SPLIT)
     assert not vote.groups
 
 
 async def test_one_voice_is_warned_of_and_shows_a_step_less(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "ada", "ada"))
+    gateway = Voters(assign_choices("ada", "ada", "ada"))
     vote, events = await hold_vote(tmp_path, gateway, replace(PLAIN, shared_family="openai"))
     assert (vote.strength, vote.undiscounted_strength) == (VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS)
     assert vote.shared_family == "openai"
@@ -208,11 +208,11 @@ async def test_one_voice_is_warned_of_and_shows_a_step_less(tmp_path: Path) -> N
 
 
 async def test_what_an_early_end_left_out_is_recorded_with_its_weight(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "ada", "ada", "bo", "bo"))
+    gateway = Voters(assign_choices("ada", "ada", "ada", "bo", "bo"))
     gateway.weights = {**dict.fromkeys(("ada", "bo", "cy", "dee"), 2.0), "eve": 0.1}
     hold = gateway.hold("vote/eve")
     terms = replace(WEIGHTED, shared_family="meta")
-    async with backstage(tmp_path, gateway, balloting(terms)) as stage, stage.replica() as replica:
+    async with backstage(tmp_path, gateway, make_formats(terms)) as stage, stage.replica() as replica:
         debate = await replica.create(spec(5))
         await hold.reached.wait()
         events = await stage.comes_to(debate, "COMPLETED")
@@ -226,11 +226,11 @@ async def test_what_an_early_end_left_out_is_recorded_with_its_weight(tmp_path: 
 
 
 async def test_everybody_is_waited_for_where_the_vote_may_not_end_early(tmp_path: Path) -> None:
-    gateway = Voters(everybody("ada", "ada", "ada", "bo", "bo"))
+    gateway = Voters(assign_choices("ada", "ada", "ada", "bo", "bo"))
     gateway.weights = {"ada": 10.0, "eve": 0.1}
     hold = gateway.hold("vote/eve")
     terms = replace(WEIGHTED, early_end=False)
-    async with backstage(tmp_path, gateway, balloting(terms)) as stage, stage.replica() as replica:
+    async with backstage(tmp_path, gateway, make_formats(terms)) as stage, stage.replica() as replica:
         debate = await replica.create(spec(5))
         await hold.reached.wait()
         await stage.has(debate, "step_succeeded", 5)  # four ballots and the weights
@@ -244,11 +244,11 @@ async def test_everybody_is_waited_for_where_the_vote_may_not_end_early(tmp_path
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 4))])
 async def test_a_vote_stopped_at_any_event_comes_to_the_same_result(part: int, tmp_path: Path) -> None:
     def gateway() -> Voters:
-        made = Voters(everybody("ada", "bo", "bo"))
+        made = Voters(assign_choices("ada", "bo", "bo"))
         made.weights = {"ada": 3.0, "bo": 0.5}
-        made.group = grouped(True, ("ada", "bo"))
+        made.group = make_groups(True, ("ada", "bo"))
         return made
 
     terms = replace(WEIGHTED, group_choices=True, early_end=False)
-    held = await Play(spec(3), gateway, balloting(terms)).held(tmp_path)
+    held = await Play(spec(3), gateway, make_formats(terms)).held(tmp_path)
     await held.ends_the_same_wherever_it_is_stopped(part, of=4)

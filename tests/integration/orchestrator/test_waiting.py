@@ -46,7 +46,7 @@ LONG = OWNED_WAIT_SECONDS + 1
 CHECKPOINT_SECONDS = 1800.0
 
 
-async def _beside(debate: Debate) -> Outcome:
+async def _ask_beside_timer(debate: Debate) -> Outcome:
     """Let a person be asked while a timer runs."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(debate.run_timer("cooling", 60))
@@ -54,7 +54,7 @@ async def _beside(debate: Debate) -> Outcome:
     return await panel.V1.run(debate)
 
 
-BESIDE = create_panel("beside", _beside)
+BESIDE = create_panel("beside", _ask_beside_timer)
 
 
 @pytest.fixture
@@ -68,17 +68,17 @@ async def is_left(stage: Backstage, debate: str) -> bool:
     return record.status == WAITING and record.owner is None and record.due is not None
 
 
-async def left(stage: Backstage, clock: ManualClock, replica: Replica, **fields: Any) -> str:
+async def leave_waiting(stage: Backstage, clock: ManualClock, replica: Replica, **fields: Any) -> str:
     """A debate that waits at its first checkpoint, without an owner."""
     debate = await replica.create(checked_spec(**fields))
     await stage.has(debate, "checkpoint_opened")
-    await until(partial(_asleep, clock), "it waits")
+    await until(partial(_is_asleep, clock), "it waits")
     clock.advance(LONG)
     await until(partial(is_left, stage, debate), "its owner leaves it")
     return debate
 
 
-async def _asleep(clock: ManualClock) -> bool:
+async def _is_asleep(clock: ManualClock) -> bool:
     """Whether somebody sleeps for no longer than an owner stays: nothing else of these debates is as short."""
     soon = clock.monotonic() + OWNED_WAIT_SECONDS
     return any(deadline <= soon and not woken.done() for deadline, _, woken in clock._sleepers)
@@ -88,7 +88,7 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        debate = await left(stage, clock, replica)
+        debate = await leave_waiting(stage, clock, replica)
         record = await stage.record(debate)
         assert not record.open, "no scan sees it"
         index = replica.dependencies.index
@@ -110,7 +110,7 @@ async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
 ) -> None:
     debate = await replica.create(checked_spec())
     await stage.has(debate, "checkpoint_opened")
-    await until(partial(_asleep, clock), "it waits")
+    await until(partial(_is_asleep, clock), "it waits")
     clock.advance(OWNED_WAIT_SECONDS - 1)
     await replica.intervene(debate, "continue_debate")
     await approve_answer(stage, replica, debate)
@@ -120,7 +120,9 @@ async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
 async def test_it_is_taken_up_by_any_replica_after_days(stage: Backstage, clock: ManualClock) -> None:
     days = 3 * 24 * 3600.0
     async with stage.replica(clock=clock, exclusive=False) as one:
-        debate = await left(stage, clock, one, limits=make_limits(checkpoint=2 * days, total=30, round=20))
+        debate = await leave_waiting(
+            stage, clock, one, limits=make_limits(checkpoint=2 * days, total=30, round=20)
+        )
     clock.advance(days)
     async with stage.replica(clock=clock, exclusive=False) as two:
         await two.intervene(debate, "continue_debate")
@@ -132,7 +134,7 @@ async def test_where_nobody_comes_it_pauses_when_its_time_is_over_though_no_slot
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        debate = await left(stage, clock, replica, limits=make_limits(checkpoint=CHECKPOINT_SECONDS))
+        debate = await leave_waiting(stage, clock, replica, limits=make_limits(checkpoint=CHECKPOINT_SECONDS))
         hold = stage.gateway.hold("round/1/refine/*")
         busy = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/refine/*")
@@ -155,7 +157,7 @@ async def test_it_is_answered_though_no_slot_is_free_and_then_waits_for_one(
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        debate = await left(stage, clock, replica)
+        debate = await leave_waiting(stage, clock, replica)
         hold = stage.gateway.hold("round/1/refine/*")
         busy = await replica.create(make_debate(2, 1))
         await stage.gateway.wait_for("round/1/refine/*")
@@ -176,7 +178,7 @@ async def test_it_is_answered_though_no_slot_is_free_and_then_waits_for_one(
 @pytest.mark.parametrize(("act", "status"), [("cancel", "CANCELLED"), ("pause", "PAUSED")])
 async def test_it_is_steered_at_once(stage: Backstage, clock: ManualClock, act: str, status: str) -> None:
     async with stage.replica(clock=clock) as replica:
-        debate = await left(stage, clock, replica)
+        debate = await leave_waiting(stage, clock, replica)
         await replica.intervene(debate, act)
         await stage.comes_to(debate, status)
         assert (await stage.record(debate)).due is None
@@ -184,10 +186,10 @@ async def test_it_is_steered_at_once(stage: Backstage, clock: ManualClock, act: 
 
 async def test_what_is_refused_leaves_it_waiting(stage: Backstage, clock: ManualClock) -> None:
     async with stage.replica(clock=clock) as replica:
-        debate = await left(stage, clock, replica)
+        debate = await leave_waiting(stage, clock, replica)
         with pytest.raises(ParleyError, match="no open checkpoint that approve closes"):
             await replica.intervene(debate, "approve", approved=True)
-        await until(partial(_asleep, clock), "it waits again")
+        await until(partial(_is_asleep, clock), "it waits again")
         clock.advance(LONG)
         await until(partial(is_left, stage, debate), "it is left again")
         await replica.intervene(debate, "continue_debate")
@@ -217,9 +219,9 @@ async def test_a_replica_that_adopts_nothing_sees_to_what_was_made_there_alone(
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, adopt=False) as one:
-        foreign = await left(stage, clock, one)
+        foreign = await leave_waiting(stage, clock, one)
     async with stage.replica(clock=clock, adopt=False) as two:
-        own = await left(stage, clock, two)
+        own = await leave_waiting(stage, clock, two)
         clock.advance(2 * CHECKPOINT_SECONDS)
         await stage.comes_to(own, "PAUSED")
         assert await is_left(stage, foreign)
@@ -230,7 +232,7 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
 ) -> None:
     list_owned, found_owned, next_scan = DebateIndex.list_owned, asyncio.Event(), asyncio.Event()
 
-    async def no_debate_is_owned() -> bool:
+    async def owns_no_debate() -> bool:
         return not replica.runner._owned
 
     async def list_slowly(
@@ -242,18 +244,18 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
         found = await list_owned(index, alive)
         if found:
             found_owned.set()
-            await until(no_debate_is_owned, "its owner releases it")
+            await until(owns_no_debate, "its owner releases it")
         return found
 
     debate = await replica.create(checked_spec())
     await stage.has(debate, "checkpoint_opened")
-    await until(partial(_asleep, clock), "it waits")
+    await until(partial(_is_asleep, clock), "it waits")
     monkeypatch.setattr(DebateIndex, "list_owned", list_slowly)
     async with asyncio.timeout(30):
         await found_owned.wait()
         clock.advance(LONG)
         await next_scan.wait()
-    assert await no_debate_is_owned()
+    assert await owns_no_debate()
     assert await is_left(stage, debate)
     assert await count_claims(stage, debate) == 1
     await replica.intervene(debate, "continue_debate")

@@ -5,7 +5,7 @@ import pytest
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.model.times import time_of
 from parley.v1.debate_pb2 import DEBATE_STATUS_WAITING
-from tests.integration.orchestrator.limited_debates import failure, limited
+from tests.integration.orchestrator.limited_debates import failure, make_limited_debate
 from tests.support.debate_logs import check_log, concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, until
@@ -18,7 +18,7 @@ async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by
     away = refusal("PROVIDER_UNAVAILABLE", "overloaded")
     for attempt in (1, 2):
         stage.gateway.fail("round/1/propose/bo", away, attempt=attempt)
-    debate = await replica.create(limited(2))
+    debate = await replica.create(make_limited_debate(2))
     await stage.has(debate, "wait_started")
     state = fold(await stage.events(debate))
     assert state.status == DEBATE_STATUS_WAITING
@@ -40,7 +40,7 @@ async def test_an_endpoint_where_nothing_ever_answered_is_not_waited_for(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("*", refusal("PROVIDER_UNREACHABLE", "cannot connect"))
-    debate = await replica.create(limited(2))
+    debate = await replica.create(make_limited_debate(2))
     events = await stage.comes_to(debate, "FAILED")
     assert fold(events).failure.reason == "PROVIDER_UNREACHABLE"
     assert "wait_started" not in [each.kind for each in events]
@@ -51,7 +51,7 @@ async def test_one_that_is_gone_after_an_answer_of_this_debate_is_waited_for(
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNREACHABLE", "cannot connect"), attempt=1)
     hold = stage.gateway.hold("round/1/propose/bo")
-    debate = await replica.create(limited(2))
+    debate = await replica.create(make_limited_debate(2))
     await stage.has(debate, "step_succeeded")
     hold.release()
     await stage.has(debate, "wait_started")
@@ -67,7 +67,7 @@ async def test_after_the_limit_of_waiting_the_debate_fails_and_names_agent_and_p
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_RATE_LIMIT", "too fast"))
-    debate = await replica.create(limited(2, waiting=12))
+    debate = await replica.create(make_limited_debate(2, waiting=12))
     for count, seconds in ((1, 5), (2, 7)):
         await stage.has(debate, "wait_started", count)
         clock.advance(seconds)
@@ -85,7 +85,7 @@ async def test_after_the_limit_of_waiting_for_the_judge_an_agents_work_stands_in
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("synthesis", refusal("PROVIDER_RATE_LIMIT", "too fast"))
-    debate = await replica.create(limited(2, waiting=12))
+    debate = await replica.create(make_limited_debate(2, waiting=12))
     for count, seconds in ((1, 5), (2, 7)):
         await stage.has(debate, "wait_started", count)
         clock.advance(seconds)
@@ -104,7 +104,7 @@ async def test_failures_that_do_not_pass_by_themselves_are_not_waited_for(
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal(reason))
     stage.gateway.fail("round/1/propose/cy", refusal(reason))
-    events = await stage.comes_to(await replica.create(limited()), "FAILED")
+    events = await stage.comes_to(await replica.create(make_limited_debate()), "FAILED")
     assert "wait_started" not in [event.kind for event in events]
 
 
@@ -113,7 +113,7 @@ async def test_of_failures_of_both_kinds_only_those_that_pass_are_tried_again(
 ) -> None:
     stage.gateway.fail("round/1/propose/bo")
     stage.gateway.fail("round/1/propose/cy", refusal("CALL_TIMEOUT"), attempt=1)
-    debate = await replica.create(limited())
+    debate = await replica.create(make_limited_debate())
     await stage.has(debate, "wait_started")
     await clock.sleeping(2)
     clock.advance(5)
@@ -124,7 +124,7 @@ async def test_of_failures_of_both_kinds_only_those_that_pass_are_tried_again(
 
 async def test_a_waiting_debate_is_cancelled_at_once(stage: Backstage, replica: Replica) -> None:
     stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"))
-    debate = await replica.create(limited())
+    debate = await replica.create(make_limited_debate())
     await stage.has(debate, "wait_started")
     await replica.intervene(debate, "cancel")
     check_log(await stage.comes_to(debate, "CANCELLED"))
@@ -134,7 +134,7 @@ async def test_a_waiting_debate_is_paused_at_once_and_tries_again_when_it_is_res
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"), attempt=1)
-    debate = await replica.create(limited())
+    debate = await replica.create(make_limited_debate())
     await stage.has(debate, "wait_started")
     await replica.intervene(debate, "pause")
     await stage.comes_to(debate, "PAUSED")
@@ -145,7 +145,7 @@ async def test_a_waiting_debate_is_paused_at_once_and_tries_again_when_it_is_res
 async def test_another_owner_waits_for_the_rest_of_the_time(stage: Backstage, clock: ManualClock) -> None:
     stage.gateway.fail("round/1/propose/*", refusal("NO_ROUTE_AVAILABLE"), attempt=1)
     async with stage.replica(clock=clock) as one:
-        debate = await one.create(limited())
+        debate = await one.create(make_limited_debate())
         await stage.has(debate, "wait_started")
     clock.advance(3)
     async with stage.replica(clock=clock):
@@ -160,7 +160,7 @@ async def test_a_wait_ends_when_the_debates_own_time_is_over(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
     stage.gateway.fail("round/1/propose/bo", refusal("PROVIDER_UNAVAILABLE"))
-    debate = await replica.create(limited(2, total=4))
+    debate = await replica.create(make_limited_debate(2, total=4))
     await stage.has(debate, "wait_started")
     await stage.gateway.wait_for("round/1/propose/*", 2)
     await clock.sleeping(3)  # for its heartbeat, its time limit, and the provider

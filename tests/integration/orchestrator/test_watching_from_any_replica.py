@@ -53,18 +53,20 @@ def shared_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded store as a server would be: other processes may own debates in it."""
 
     @asynccontextmanager
-    async def shared(url: str, database: str, **options: Any) -> AsyncIterator[Store]:
+    async def share_store(url: str, database: str, **options: Any) -> AsyncIterator[Store]:
         async with open_store(url, database, poll_interval=0.02, **options) as store:
             yield replace(store, exclusive=False)
 
-    monkeypatch.setattr("parley.orchestrator.__main__.open_store", shared)
+    monkeypatch.setattr("parley.orchestrator.__main__.open_store", share_store)
 
 
 @pytest.fixture
 def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
     found, text_of = Relays(), DebateWatcher.stream_text
 
-    async def counted(self: DebateWatcher, tenant: str, debate: str) -> AsyncGenerator[WatchItem, None]:
+    async def count_watchers(
+        self: DebateWatcher, tenant: str, debate: str
+    ) -> AsyncGenerator[WatchItem, None]:
         found.opened[debate] += 1
         found.running[debate] += 1
         try:
@@ -73,18 +75,18 @@ def relays(monkeypatch: pytest.MonkeyPatch) -> Relays:
         finally:
             found.running[debate] -= 1
 
-    monkeypatch.setattr(DebateWatcher, "stream_text", counted)
+    monkeypatch.setattr(DebateWatcher, "stream_text", count_watchers)
     return found
 
 
 def opener(replica: Orchestrator, debate: str, **fields: Any) -> Any:
-    def opened(after: int) -> WatchStream:
+    def open_watch(after: int) -> WatchStream:
         request = orchestrator_pb2.WatchDebateRequest(
             debate_id=debate, after_sequence=after, text_deltas=True, **fields
         )
         return replica.stub.WatchDebate(request)
 
-    return opened
+    return open_watch
 
 
 @dataclass

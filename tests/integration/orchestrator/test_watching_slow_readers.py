@@ -29,16 +29,16 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set when a reader is cut."""
     event = asyncio.Event()
 
-    def told(last: int) -> ParleyError:
+    def note_error(last: int) -> ParleyError:
         event.set()
         return slow_reader_error(last)
 
-    monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader_error", told)
+    monkeypatch.setattr("parley.orchestrator.api.servicer.slow_reader_error", note_error)
     return event
 
 
 @asynccontextmanager
-async def long_debate(
+async def run_long_debate(
     gateway: ScriptedGateway, server: RunningServer, folder: Path
 ) -> AsyncIterator[tuple[Orchestrator, orchestrator_pb2_grpc.OrchestratorServiceStub, str]]:
     """A debate of long answers, closed, and a client whose connection holds little that is not read."""
@@ -56,7 +56,7 @@ async def long_debate(
 async def test_a_reader_that_takes_nothing_is_cut_and_told_where_to_go_on_and_then_misses_nothing(
     gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, cut: asyncio.Event
 ) -> None:
-    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+    async with run_long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
         whole = [message.event.sequence for message in await served.watch(debate)]
         stream = aiter(narrow.WatchDebate(orchestrator_pb2.WatchDebateRequest(debate_id=debate)))
         seen = [(await anext(stream)).event.sequence]
@@ -72,7 +72,7 @@ async def test_a_reader_that_takes_nothing_is_cut_and_told_where_to_go_on_and_th
 async def test_a_client_that_was_cut_comes_back_by_itself_and_others_are_not_kept_waiting(
     gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, cut: asyncio.Event
 ) -> None:
-    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+    async with run_long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
         opened: list[int] = []
 
         def open_after(after: int) -> WatchStream:
@@ -112,7 +112,7 @@ async def test_what_is_sent_to_readers_that_stall_is_bounded_and_others_get_all(
         return budgets[-1]
 
     monkeypatch.setattr("parley.orchestrator.api.servicer.ByteBudget", create_budget)
-    async with long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
+    async with run_long_debate(gateway, gateway_server, tmp_path) as (served, narrow, debate):
         whole = [message.event.sequence for message in await served.watch(debate)]
         request = orchestrator_pb2.WatchDebateRequest(debate_id=debate)
         stalled = [narrow.WatchDebate(request) for _ in range(8)]

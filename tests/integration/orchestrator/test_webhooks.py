@@ -51,20 +51,20 @@ async def subscribe(
 
 
 async def wait_for_webhooks(receiver: WebhookReceiver, count: int) -> None:
-    async def there() -> bool:
+    async def have_come() -> bool:
         return len(receiver.taken) >= count
 
-    await until(there, f"{count} webhooks are taken")
+    await until(have_come, f"{count} webhooks are taken")
 
 
-def hooked(folder: Path, gateway: RunningServer, **settings: Any) -> Any:
+def run_with_hooks(folder: Path, gateway: RunningServer, **settings: Any) -> Any:
     return orchestrating(folder, gateway, hook_hosts="127.0.0.1", **settings)
 
 
 async def test_a_debate_reaches_a_receiver_that_checks_its_signature(
     tmp_path: Path, gateway_server: RunningServer, receiver: WebhookReceiver
 ) -> None:
-    async with hooked(tmp_path, gateway_server, public_url="https://parley.example") as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server, public_url="https://parley.example") as orchestrator:
         await subscribe(orchestrator, receiver)
         debate = await orchestrator.create()
         await wait_for_webhooks(receiver, 1)
@@ -90,7 +90,7 @@ async def test_a_webhook_is_sent_again_after_each_fault_until_it_is_taken(
         answers(302, Location=f"{receiver.url}two"),
         answers(404),
     ]
-    async with hooked(tmp_path, gateway_server) as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server) as orchestrator:
         await subscribe(orchestrator, receiver)
         await orchestrator.create()
         await wait_for_webhooks(receiver, 1)
@@ -105,19 +105,19 @@ async def test_a_receiver_that_is_gone_gets_no_more_and_its_letters_are_listed(
     tmp_path: Path, gateway_server: RunningServer, receiver: WebhookReceiver
 ) -> None:
     receiver.always["one"] = answers(410)
-    async with hooked(tmp_path, gateway_server) as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server) as orchestrator:
         hook = await subscribe(orchestrator, receiver)
         stub = orchestrator.stub
         await orchestrator.create()
 
-        async def dead(count: int) -> list[pb.Delivery]:
+        async def list_dead(count: int) -> list[pb.Delivery]:
             asked = pb.ListDeliveriesRequest(state=pb.DELIVERY_STATE_DEAD)
             found = (await stub.ListDeliveries(asked, timeout=WITHIN)).deliveries
             return list(found) if len(found) == count else []
 
-        await until(lambda: dead(1), "it is a dead letter")
+        await until(lambda: list_dead(1), "it is a dead letter")
         await orchestrator.create()
-        letters = await until(lambda: dead(2), "so is the next one")
+        letters = await until(lambda: list_dead(2), "so is the next one")
         assert len(receiver.got) == 1, "nothing is sent to a hook that is paused"
         [shown] = (await stub.ListHooks(pb.ListHooksRequest(), timeout=WITHIN)).hooks
         assert shown.target.webhook.url == f"{receiver.url}…"
@@ -135,7 +135,7 @@ async def test_a_receiver_that_is_gone_gets_no_more_and_its_letters_are_listed(
 async def test_a_secret_is_rotated_without_a_gap(
     tmp_path: Path, gateway_server: RunningServer, receiver: WebhookReceiver
 ) -> None:
-    async with hooked(tmp_path, gateway_server) as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server) as orchestrator:
         hook = await subscribe(orchestrator, receiver)
         rotated = await orchestrator.stub.RotateHookSecret(
             pb.RotateHookSecretRequest(request_id="two", hook_id=hook), timeout=WITHIN
@@ -152,7 +152,7 @@ async def test_a_receiver_that_stalls_keeps_none_of_the_others_waiting(
     tmp_path: Path, gateway_server: RunningServer, receiver: WebhookReceiver
 ) -> None:
     receiver.always["slow"] = stalls
-    async with hooked(tmp_path, gateway_server) as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server) as orchestrator:
         await subscribe(orchestrator, receiver, "slow")
         await subscribe(orchestrator, receiver, "quick")
         for _ in range(9):  # one more than are sent to a hook at a time
@@ -166,7 +166,7 @@ async def test_what_is_to_be_sent_is_sent_before_the_orchestrator_ends(
 ) -> None:
     monkeypatch.setattr(service, "_FINISH_SECONDS", 10.0)
     monkeypatch.setattr(outbox, "_SWEEP_SECONDS", 3600.0)
-    async with hooked(tmp_path, gateway_server) as orchestrator:
+    async with run_with_hooks(tmp_path, gateway_server) as orchestrator:
         await subscribe(orchestrator, receiver)
         debate = [await orchestrator.create() for _ in range(5)][-1]
         await orchestrator.watch(debate)  # as a command does, which ends then

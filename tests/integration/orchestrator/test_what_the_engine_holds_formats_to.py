@@ -32,11 +32,11 @@ def formats_with(*runs: Callable[[Debate], Awaitable[Outcome]]) -> Formats:
     return Formats([*all_formats().all(), *(Format(run.__name__, 1, run) for run in runs)])
 
 
-def of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateCreated:
+def make_debate_of(run: Callable[[Debate], Awaitable[Outcome]], **fields: Any) -> DebateCreated:
     return with_spec(make_debate(2, 1, **fields), format=f"{run.__name__}@1", settings=None)
 
 
-def plain(agent: str) -> Task:
+def make_task(agent: str) -> Task:
     return Task(VOTE.create_work(agent), (user_part("Say something."),), 20)
 
 
@@ -44,11 +44,11 @@ async def two_in_a_row(debate: Debate) -> Outcome:
     ada, bo = debate.agents
 
     async def one() -> object:
-        return await debate.ask("one", ada, plain("ada"))
+        return await debate.ask("one", ada, make_task("ada"))
 
     async def two() -> object:
-        await debate.ask("two/first", bo, plain("bo"))
-        return await debate.ask("two/second", bo, plain("bo"))
+        await debate.ask("two/first", bo, make_task("bo"))
+        return await debate.ask("two/second", bo, make_task("bo"))
 
     await debate.run_until_enough("settled", {"one": one, "two": two}, lambda results: "one" in results)
     return Outcome(description="done")
@@ -58,7 +58,7 @@ async def test_whoever_is_left_out_begins_nothing_any_more(stage: Backstage) -> 
     stage = replace(stage, formats=formats_with(two_in_a_row))
     async with stage.replica() as replica:
         for _ in range(20):
-            events = await stage.comes_to(await replica.create(of(two_in_a_row)), "COMPLETED")
+            events = await stage.comes_to(await replica.create(make_debate_of(two_in_a_row)), "COMPLETED")
             check_log(events)
             place = next(event.sequence for event in events if event.kind == "settled")
             begun = {event.key for event in events if event.kind == "step_started"}
@@ -79,18 +79,18 @@ async def twins(debate: Debate) -> Outcome:
 async def test_two_that_join_at_once_under_one_id_stop_the_debate(stage: Backstage) -> None:
     stage = replace(stage, formats=formats_with(twins))
     async with stage.replica() as replica:
-        events = await stage.comes_to(await replica.create(of(twins)), "FAILED")
+        events = await stage.comes_to(await replica.create(make_debate_of(twins)), "FAILED")
     assert [event.kind for event in events].count("participant_joined") <= 1
 
 
-async def nothing(_debate: Debate) -> Outcome:
+async def return_nothing(_debate: Debate) -> Outcome:
     return None  # type: ignore[return-value]
 
 
 async def test_a_format_that_returns_no_outcome_fails_its_debate(stage: Backstage) -> None:
-    stage = replace(stage, formats=formats_with(nothing))
+    stage = replace(stage, formats=formats_with(return_nothing))
     async with stage.replica() as replica:
-        debate = await replica.create(of(nothing))
+        debate = await replica.create(make_debate_of(return_nothing))
         events = await stage.comes_to(debate, "FAILED")
     folded = fold(events)
     assert folded.HasField("failure")
@@ -105,7 +105,7 @@ async def sleeper(debate: Debate) -> Outcome:
 async def test_a_limit_that_ends_the_debate_ends_a_timer_too(stage: Backstage) -> None:
     stage, clock = replace(stage, formats=formats_with(sleeper)), ManualClock()
     async with stage.replica(clock=clock) as replica:
-        debate = await replica.create(of(sleeper, limits=make_limits(total=10)))
+        debate = await replica.create(make_debate_of(sleeper, limits=make_limits(total=10)))
         await stage.has(debate, "timer_started")
         await clock.sleeping(2)
         clock.advance(11)
@@ -125,7 +125,7 @@ async def test_a_debate_that_waits_at_two_checkpoints_goes_on_waiting_when_one_i
 ) -> None:
     stage = replace(stage, formats=formats_with(two_questions))
     async with stage.replica() as replica:
-        debate = await replica.create(of(two_questions))
+        debate = await replica.create(make_debate_of(two_questions))
         await stage.has(debate, "checkpoint_opened", 2)
         await replica.intervene(debate, "continue_debate")
         folded = fold(await stage.has(debate, "checkpoint_closed"))

@@ -268,9 +268,9 @@ async def test_a_debate_of_a_format_that_a_replica_does_not_know_waits_for_one_t
         assert [event.epoch for event in await stage.events(debate)][-1] == 1
     async with stage.replica(clock=clock) as newer:
 
-        async def claimed() -> bool:
+        async def is_claimed() -> bool:
             return (await stage.events(debate))[-1].epoch == 2
 
-        await until(claimed, "the newer replica owns it")
+        await until(is_claimed, "the newer replica owns it")
         await newer.intervene(debate, "cancel")
         await stage.comes_to(debate, "CANCELLED")

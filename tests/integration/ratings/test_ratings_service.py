@@ -22,7 +22,7 @@ ACME = (("parley-tenant", "acme"),)
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[RatingsServiceStub]:
+async def run_ratings(folder: Path) -> AsyncIterator[RatingsServiceStub]:
     async with (
         build(RatingsSettings(store=f"sqlite:///{folder}")) as service,
         start_server([service]) as server,
@@ -33,7 +33,7 @@ async def running(folder: Path) -> AsyncIterator[RatingsServiceStub]:
 
 @pytest.fixture
 async def ratings(tmp_path: Path) -> AsyncIterator[RatingsServiceStub]:
-    async with running(tmp_path) as stub:
+    async with run_ratings(tmp_path) as stub:
         yield stub
 
 
@@ -76,9 +76,9 @@ async def test_a_debate_counts_once(ratings: RatingsServiceStub) -> None:
 
 
 async def test_ratings_are_listed_best_first_page_by_page_and_outlive_the_process(tmp_path: Path) -> None:
-    async with running(tmp_path) as stub:
+    async with run_ratings(tmp_path) as stub:
         await stub.RecordMatch(outcome("d1", a0=0, a1=1, a2=2, a3=3, a4=0, a5=1, a6=2))
-    async with running(tmp_path) as stub:
+    async with run_ratings(tmp_path) as stub:
         whole = (await stub.ListRatings(pb.ListRatingsRequest())).ratings
         paged: list[pb.Rating] = []
         token = ""
@@ -152,7 +152,7 @@ async def test_bad_feedback_is_refused_whole(ratings: RatingsServiceStub) -> Non
     assert (await catch_error(ratings.RecordFeedback(word(-1)))).reason == "FEEDBACK_REUSED"
 
 
-def judged(debate_id: str, right: dict[str, bool], **scores: float) -> pb.RecordMatchRequest:
+def make_judged_match(debate_id: str, right: dict[str, bool], **scores: float) -> pb.RecordMatchRequest:
     request = outcome(debate_id, "data", **scores)
     for agent, was_right in right.items():
         request.answers.add(agent_id=agent, right=was_right, confidence=0.8)
@@ -163,7 +163,9 @@ async def test_votes_weigh_by_how_often_an_agent_was_right_or_as_the_caller_says
     ratings: RatingsServiceStub,
 ) -> None:
     for number in range(8):
-        await ratings.RecordMatch(judged(f"d{number}", {"ada": True, "bo": False}, ada=9, bo=4, cy=4))
+        await ratings.RecordMatch(
+            make_judged_match(f"d{number}", {"ada": True, "bo": False}, ada=9, bo=4, cy=4)
+        )
     request = pb.GetWeightsRequest(agent_ids=["ada", "bo", "cy"], domain="data")
     ada, bo, cy = (await ratings.GetWeights(request)).weights
     assert ada.weight == pytest.approx(math.log2(32 / 12))
@@ -186,7 +188,7 @@ async def test_where_nothing_of_the_domain_was_judged_a_vote_weighs_by_all_that_
     ratings: RatingsServiceStub,
 ) -> None:
     for number in range(8):
-        await ratings.RecordMatch(judged(f"d{number}", {"ada": True}, ada=9, bo=4))
+        await ratings.RecordMatch(make_judged_match(f"d{number}", {"ada": True}, ada=9, bo=4))
     await ratings.RecordMatch(outcome("d8", "law", ada=9, bo=4))
     for domain in ("security", "law"):
         (ada,) = (await ratings.GetWeights(pb.GetWeightsRequest(agent_ids=["ada"], domain=domain))).weights
@@ -202,7 +204,7 @@ async def test_what_the_service_is_set_to_weigh_by_is_the_default(tmp_path: Path
         channel(server.address) as opened,
     ):
         stub = RatingsServiceStub(opened)
-        await stub.RecordMatch(judged("d1", {"ada": True}, ada=9, bo=4))
+        await stub.RecordMatch(make_judged_match("d1", {"ada": True}, ada=9, bo=4))
         (weight,) = (await stub.GetWeights(pb.GetWeightsRequest(agent_ids=["ada"]))).weights
     assert weight.rule == pb.WEIGHT_RULE_ELO
 
@@ -326,22 +328,22 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_match_that_a_full_disk_does_not_take_is_recorded_once_when_there_is_room(disk: Path) -> None:
-    async with running(disk) as stub:
+    async with run_ratings(disk) as stub:
         await stub.RecordMatch(outcome("d0", ada=9, bo=4))
         filled = fill(disk)
-        full = await _first_refused(stub)
+        full = await _find_first_refused(stub)
         error = await catch_error(stub.RecordMatch(outcome(full, ada=9, bo=4)))
         assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
         assert "is full; free some room and try again" in error.message
         kept = await stub.ListMatches(pb.ListMatchesRequest(page_size=1))
         filled.unlink()
         assert not (await stub.RecordMatch(outcome(full, ada=9, bo=4))).existed
-    async with running(disk) as stub:
+    async with run_ratings(disk) as stub:
         listed = await stub.ListMatches(pb.ListMatchesRequest(page_size=2))
         assert [each.debate_id for each in listed.matches] == [full, kept.matches[0].debate_id]
 
 
-async def _first_refused(stub: RatingsServiceStub) -> str:
+async def _find_first_refused(stub: RatingsServiceStub) -> str:
     """Record matches until one is refused, as what is left of the last pages is used up; return its debate."""
     for number in range(1, 200):
         try:

@@ -39,11 +39,11 @@ async def echo_each(requests: AsyncIterator[bytes], _context: Context) -> AsyncI
         yield each
 
 
-def both_streams(handler: Any) -> "grpc.RpcMethodHandler[bytes, bytes]":
+def handle_both_streams(handler: Any) -> "grpc.RpcMethodHandler[bytes, bytes]":
     return grpc.stream_stream_rpc_method_handler(handler)
 
 
-def both_streams_method(channel: grpc.aio.Channel, name: str) -> Any:
+def make_both_streams_method(channel: grpc.aio.Channel, name: str) -> Any:
     return channel.stream_stream(f"/test.v1.TestService/{name}")
 
 

@@ -14,13 +14,13 @@ from parley.runtime.server import start_server
 from tests.integration.runtime.conftest import Reach
 from tests.integration.runtime.handlers import (
     Context,
-    both_streams,
-    both_streams_method,
     code_of,
     count_up,
     echo,
     echo_each,
+    handle_both_streams,
     join,
+    make_both_streams_method,
 )
 from tests.integration.runtime.test_flow_of_messages import _rest
 from tests.integration.runtime.wire import (
@@ -34,7 +34,7 @@ from tests.integration.runtime.wire import (
 
 async def test_each_shape_of_call_answers(reach: Reach) -> None:
     service = make_service(
-        Echo=echo, Count=count_up, Join=client_stream(join), EchoEach=both_streams(echo_each)
+        Echo=echo, Count=count_up, Join=client_stream(join), EchoEach=handle_both_streams(echo_each)
     )
 
     async def letters() -> AsyncIterator[bytes]:
@@ -47,7 +47,7 @@ async def test_each_shape_of_call_answers(reach: Reach) -> None:
         assert [each async for each in stream_method(there, "Count")(b"0")] == []
         assert await collect_method(there, "Join")(letters()) == b"abc"
         assert await collect_method(there, "Join")(iter([b"a", b"b"])) == b"ab"
-        assert [each async for each in both_streams_method(there, "EchoEach")(letters())] == [
+        assert [each async for each in make_both_streams_method(there, "EchoEach")(letters())] == [
             b"a",
             b"b",
             b"c",
@@ -93,10 +93,10 @@ async def test_a_stream_is_over_for_its_caller_when_that_has_read_all_though_the
 
 async def test_requests_that_are_written_one_by_one_are_answered_one_by_one(reach: Reach) -> None:
     async with (
-        start_server([make_service(EchoEach=both_streams(echo_each))]) as server,
+        start_server([make_service(EchoEach=handle_both_streams(echo_each))]) as server,
         reach(server) as there,
     ):
-        call = both_streams_method(there, "EchoEach")()
+        call = make_both_streams_method(there, "EchoEach")()
         for each in (b"a", b"b"):
             await call.write(each)
             assert await call.read() == each
@@ -239,9 +239,9 @@ async def test_a_caller_that_writes_on_after_its_handler_aborted_does_not_wait(r
         yield await anext(requests)
         await context.abort(grpc.StatusCode.ABORTED, "no")
 
-    service = make_service(Refuse=both_streams(refuse), Echo=echo)
+    service = make_service(Refuse=handle_both_streams(refuse), Echo=echo)
     async with start_server([service]) as server, reach(server) as there, asyncio.timeout(30):
-        call = both_streams_method(there, "Refuse")()
+        call = make_both_streams_method(there, "Refuse")()
         await call.write(b"first")
         for _ in range(20):
             await method(there, "Echo")(b"")

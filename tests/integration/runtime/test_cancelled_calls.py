@@ -115,12 +115,12 @@ async def test_a_call_cancelled_at_once_ends_and_the_next_one_is_answered(reach:
 
 
 async def test_requests_that_fail_cancel_their_call(reach: Reach) -> None:
-    def broken() -> Iterator[bytes]:
+    def send_and_fail() -> Iterator[bytes]:
         yield b"a"
         raise ZeroDivisionError
 
     async with start_server([make_service(Join=client_stream(join))]) as server, reach(server) as there:
-        call = collect_method(there, "Join")(broken())
+        call = collect_method(there, "Join")(send_and_fail())
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await call.code() is grpc.StatusCode.CANCELLED

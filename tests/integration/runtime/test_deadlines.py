@@ -73,11 +73,11 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(
     monkeypatch.setattr(deadline, "MARGIN_SECONDS", 1.5)  # a busy machine needs more of it
     monkeypatch.setattr(deadline, "MARGIN_SHARE", 0.5)
 
-    async def slow(_request: bytes, _context: object) -> bytes:
+    async def wait_forever(_request: bytes, _context: object) -> bytes:
         await asyncio.Event().wait()
         return b""
 
-    async with start_server([make_service(Ask=slow)]) as last, reach(last) as to_last:
+    async with start_server([make_service(Ask=wait_forever)]) as last, reach(last) as to_last:
 
         async def pass_on(request: bytes, _context: object) -> bytes:
             try:
@@ -95,7 +95,7 @@ async def test_the_margin_leaves_time_to_say_which_call_was_too_slow(
 async def test_a_client_that_hangs_up_cancels_the_second_hop_too(reach: Reach, kind: str) -> None:
     began, cancelled = asyncio.Event(), asyncio.Event()
 
-    async def until_cancelled() -> None:
+    async def wait_until_cancelled() -> None:
         began.set()
         try:
             await asyncio.Event().wait()
@@ -104,12 +104,12 @@ async def test_a_client_that_hangs_up_cancels_the_second_hop_too(reach: Reach, k
             raise
 
     async def wait(_request: bytes, _context: object) -> bytes:
-        await until_cancelled()
+        await wait_until_cancelled()
         return b""
 
     async def flow(_request: bytes, _context: object) -> AsyncIterator[bytes]:
         yield b"first"
-        await until_cancelled()
+        await wait_until_cancelled()
 
     async with start_server([make_service(Wait=wait, Flow=flow)]) as last, reach(last) as to_last:
 

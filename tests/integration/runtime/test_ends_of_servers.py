@@ -31,13 +31,13 @@ async def test_a_server_that_was_drained_is_unavailable_and_that_is_a_failure_of
 async def test_a_draining_server_lets_a_call_end_and_takes_no_other(reach: Reach) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: bytes, _context: Context) -> bytes:
+    async def answer_later(request: bytes, _context: Context) -> bytes:
         began.set()
         await go_on.wait()
         return request
 
     async with (
-        start_server([make_service(Slow=slow)], ServerSettings(grace_seconds=30)) as server,
+        start_server([make_service(Slow=answer_later)], ServerSettings(grace_seconds=30)) as server,
         reach(server) as there,
         asyncio.timeout(30),
     ):
@@ -164,12 +164,12 @@ async def test_a_closed_channel_ends_its_calls_and_takes_no_other(reach: Reach) 
 async def test_a_closing_channel_gives_its_calls_the_time_that_they_may_have(reach: Reach) -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: bytes, _context: Context) -> bytes:
+    async def answer_later(request: bytes, _context: Context) -> bytes:
         began.set()
         await go_on.wait()
         return request
 
-    async with start_server([make_service(Slow=slow)]) as server, asyncio.timeout(30):
+    async with start_server([make_service(Slow=answer_later)]) as server, asyncio.timeout(30):
         there = reach(server)
         call = method(there, "Slow")(b"answer")
         await began.wait()

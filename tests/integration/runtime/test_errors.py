@@ -32,11 +32,11 @@ ERROR = ParleyError(
 )
 
 
-async def failing(request: bytes, _context: object) -> bytes:
+async def fail(request: bytes, _context: object) -> bytes:
     raise ERROR
 
 
-async def failing_midway(request: bytes, _context: object) -> AsyncIterator[bytes]:
+async def fail_midway(request: bytes, _context: object) -> AsyncIterator[bytes]:
     yield b"first"
     raise ERROR
 
@@ -47,7 +47,7 @@ def assert_same(read: ParleyError) -> None:
 
 
 async def test_every_detail_of_an_error_reaches_the_caller(reach: Reach) -> None:
-    async with start_server([make_service(Ask=failing)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=fail)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     assert_same(errors.from_rpc_error(caught.value))
@@ -55,7 +55,7 @@ async def test_every_detail_of_an_error_reaches_the_caller(reach: Reach) -> None
 
 
 async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detail(reach: Reach) -> None:
-    async with start_server([make_service(Watch=failing_midway)]) as server, reach(server) as there:
+    async with start_server([make_service(Watch=fail_midway)]) as server, reach(server) as there:
         call = stream_method(there, "Watch")(b"")
         assert await call.read() == b"first"
         error = await catch_error(call.read())
@@ -63,11 +63,11 @@ async def test_an_error_in_mid_stream_comes_after_what_was_sent_with_every_detai
 
 
 async def test_metadata_a_handler_set_before_it_failed_still_arrives(reach: Reach) -> None:
-    async def tagged(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    async def fail_with_tag(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         context.set_trailing_metadata((("tag", "kept"),))
         raise errors.not_found("debate", "deb-1")
 
-    async with start_server([make_service(Ask=tagged)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=fail_with_tag)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"")
     trailing = caught.value.trailing_metadata()
@@ -80,10 +80,10 @@ async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_re
     reach: Reach,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async def broken(_request: bytes, _context: object) -> bytes:
+    async def divide_by_zero(_request: bytes, _context: object) -> bytes:
         raise ZeroDivisionError("a secret of the inside")
 
-    async with start_server([make_service(Ask=broken)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=divide_by_zero)]) as server, reach(server) as there:
         error = await catch_error(method(there, "Ask")(b""))
     assert (error.code, error.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
     assert "secret" not in error.message
@@ -94,12 +94,12 @@ async def test_an_unexpected_exception_tells_the_caller_an_id_and_the_log_the_re
 
 
 async def test_an_error_out_of_a_task_group_is_told_as_itself(reach: Reach) -> None:
-    async def grouped(request: bytes, context: object) -> bytes:
+    async def fail_in_group(request: bytes, context: object) -> bytes:
         async with asyncio.TaskGroup() as group:
-            group.create_task(failing(request, context))
+            group.create_task(fail(request, context))
         return b""
 
-    async with start_server([make_service(Ask=grouped)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=fail_in_group)]) as server, reach(server) as there:
         error = await catch_error(method(there, "Ask")(b""))
     assert_same(error)
 
@@ -107,13 +107,13 @@ async def test_an_error_out_of_a_task_group_is_told_as_itself(reach: Reach) -> N
 async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_caller_waiting(
     reach: Reach,
 ) -> None:
-    async def interrupted(_request: bytes, _context: object) -> bytes:
+    async def interrupt_itself(_request: bytes, _context: object) -> bytes:
         inner = asyncio.create_task(asyncio.Event().wait())
         inner.cancel()
         await inner
         return b""
 
-    async with start_server([make_service(Ask=interrupted)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=interrupt_itself)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Ask")(b"", timeout=20)
     assert errors.from_rpc_error(caught.value).reason == errors.INTERRUPTED
@@ -123,11 +123,11 @@ async def test_a_handler_whose_inner_task_was_cancelled_does_not_leave_its_calle
 async def test_an_unreachable_service_behind_this_one_is_unavailable_and_not_internal(reach: Reach) -> None:
     async with channel("127.0.0.1:1") as nowhere:
 
-        async def asking(request: bytes, _context: object) -> bytes:
+        async def ask_nowhere(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(nowhere, "Ask")(request)
             return answer
 
-        async with start_server([make_service(Ask=asking)]) as server, reach(server) as there:
+        async with start_server([make_service(Ask=ask_nowhere)]) as server, reach(server) as there:
             error = await catch_error(method(there, "Ask")(b"", timeout=20))
     assert error.reason == "UPSTREAM_UNAVAILABLE"
 
@@ -141,7 +141,7 @@ async def test_a_server_that_is_not_there_is_a_transport_failure() -> None:
 
 
 async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure(reach: Reach) -> None:
-    async with start_server([make_service(Ask=failing)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=fail)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await method(there, "Other")(b"")
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -149,16 +149,16 @@ async def test_a_method_nobody_has_is_an_answer_and_not_a_transport_failure(reac
 
 
 async def test_a_client_stream_and_a_handler_that_writes_itself_fail_with_details_too(reach: Reach) -> None:
-    async def collecting(requests: AsyncIterator[bytes], _context: object) -> bytes:
+    async def fail_while_collecting(requests: AsyncIterator[bytes], _context: object) -> bytes:
         async for _ in requests:
             raise ERROR
         return b""
 
-    async def writing(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
+    async def write_and_fail(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> None:
         await context.write(b"first")
         raise ERROR
 
-    service = make_service(Collect=client_stream(collecting), Watch=stream(writing))
+    service = make_service(Collect=client_stream(fail_while_collecting), Watch=stream(write_and_fail))
     async with start_server([service]) as server, reach(server) as there:
         error = await catch_error(collect_method(there, "Collect")(iter([b"1"])))
         assert_same(error)
@@ -172,11 +172,11 @@ async def test_a_handler_that_is_not_async_is_refused_with_its_name(
     reach: Reach,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def blocking(_request: bytes, _context: object) -> bytes:
+    def answer_blocking(_request: bytes, _context: object) -> bytes:
         return b""
 
     async with (
-        start_server([make_service(Ask=unary_of(blocking))]) as server,
+        start_server([make_service(Ask=unary_of(answer_blocking))]) as server,
         reach(server) as there,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -202,11 +202,11 @@ async def echoes(request: bytes, _context: object) -> AsyncIterator[bytes]:
     yield request
 
 
-async def collected(requests: AsyncIterator[bytes], _context: object) -> bytes:
+async def collect(requests: AsyncIterator[bytes], _context: object) -> bytes:
     return b"".join([each async for each in requests])
 
 
-async def each_echoed(requests: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
+async def echo_each(requests: AsyncIterator[bytes], _context: object) -> AsyncIterator[bytes]:
     async for each in requests:
         yield each
 
@@ -218,8 +218,8 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
     handle = {
         "unary_unary": echo,
         "unary_stream": echoes,
-        "stream_unary": collected,
-        "stream_stream": each_echoed,
+        "stream_unary": collect,
+        "stream_stream": echo_each,
     }[shape]
     made = getattr(grpc, f"{shape}_rpc_method_handler")(handle, request_deserializer=undecodable)
     async with start_server([make_service(Ask=made)]) as server, reach(server) as there:
@@ -243,10 +243,10 @@ async def test_bytes_that_are_no_message_are_an_invalid_argument_without_a_trace
 
 
 async def test_very_many_bad_fields_and_a_very_long_message_still_reach_the_caller(reach: Reach) -> None:
-    async def refused(_request: bytes, _context: object) -> bytes:
+    async def refuse(_request: bytes, _context: object) -> bytes:
         raise errors.invalid_argument([FieldViolation(f"agents[{n}]", "ж" * 500) for n in range(3000)])
 
-    async with start_server([make_service(Ask=refused)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=refuse)]) as server, reach(server) as there:
         error = await catch_error(method(there, "Ask")(b""))
     assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
     assert error.metadata == {"violations": "3000"}

@@ -23,7 +23,7 @@ from tests.integration.runtime.wire import (
 async def test_a_handler_that_answers_before_it_has_read_all_requests_ends_them(reach: Reach) -> None:
     closed, never = asyncio.Event(), asyncio.Event()
 
-    async def first_only(requests: AsyncIterator[bytes], _context: Context) -> bytes:
+    async def take_first(requests: AsyncIterator[bytes], _context: Context) -> bytes:
         return await anext(requests)
 
     async def endless() -> AsyncIterator[bytes]:
@@ -34,7 +34,7 @@ async def test_a_handler_that_answers_before_it_has_read_all_requests_ends_them(
         finally:
             closed.set()
 
-    service = make_service(First=client_stream(first_only))
+    service = make_service(First=client_stream(take_first))
     async with start_server([service]) as server, reach(server) as there, asyncio.timeout(30):
         assert await collect_method(there, "First")(endless()) == b"x" * 10_000
         await closed.wait()

@@ -37,13 +37,13 @@ async def test_an_address_where_nobody_listens_is_logged_once_with_its_setting_a
 
     with capture_logs() as lines:
 
-        def said(event: str) -> list[MutableMapping[str, Any]]:
+        def find_lines(event: str) -> list[MutableMapping[str, Any]]:
             return [each for each in lines if each["event"] == event]
 
         async with watch_peers({"PARLEY_GATEWAY": address}, ChannelSettings(), clock):
-            await move_until(clock, lambda: bool(said("a service is not reached")))
+            await move_until(clock, lambda: bool(find_lines("a service is not reached")))
             assert clock.monotonic() >= 10, "a service that starts a little later is no trouble"
-            (line,) = said("a service is not reached")
+            (line,) = find_lines("a service is not reached")
             assert (line["setting"], line["address"], line["reason"]) == (
                 "PARLEY_GATEWAY",
                 address,
@@ -53,8 +53,8 @@ async def test_an_address_where_nobody_listens_is_logged_once_with_its_setting_a
                 await clock.sleeping()
                 clock.advance(2)
             async with start_server([make_service(Tell=tell)], ServerSettings(port=port, grace_seconds=0)):
-                await move_until(clock, lambda: bool(said("a service is reached again")))
-        assert len(said("a service is not reached")) == 1
+                await move_until(clock, lambda: bool(find_lines("a service is reached again")))
+        assert len(find_lines("a service is not reached")) == 1
 
 
 async def find_reason(address: str) -> str:
@@ -62,13 +62,13 @@ async def find_reason(address: str) -> str:
     clock = ManualClock()
     with capture_logs() as lines:
 
-        def said() -> list[str]:
+        def find_lines() -> list[str]:
             return [each["reason"] for each in lines if each["event"] == "a service is not reached"]
 
         async with watch_peers({"PARLEY_MEMORY": address}, ChannelSettings(), clock):
-            await move_until(clock, lambda: bool(said()))
+            await move_until(clock, lambda: bool(find_lines()))
             await clock.sleeping()
-        (reason,) = said()
+        (reason,) = find_lines()
     return reason
 
 

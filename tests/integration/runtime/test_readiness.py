@@ -32,7 +32,7 @@ class Store:
 
 
 @asynccontextmanager
-async def told(health: Health) -> AsyncIterator[health_pb2_grpc.HealthStub]:
+async def serve_health(health: Health) -> AsyncIterator[health_pb2_grpc.HealthStub]:
     server = grpc.aio.server()
     health.register(server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -53,7 +53,7 @@ async def test_a_service_whose_store_is_down_is_not_ready_and_lives_and_is_ready
     store, other = Store(), Store()
     health = Health({NAME: store.ping, "parley.test.Other": other.ping, "parley.test.Plain": None})
     await health.start_serving()
-    async with told(health) as stub:
+    async with serve_health(health) as stub:
         store.up = False
         await health.check()
         assert [await status(stub, each) for each in (NAME, "")] == ["NOT_SERVING", "NOT_SERVING"]
@@ -69,7 +69,7 @@ async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
     store.silent = True
     health = Health({NAME: store.ping})
     await health.start_serving()
-    async with told(health) as stub:
+    async with serve_health(health) as stub:
         await health.check(0.01)
         assert await status(stub, NAME) == "NOT_SERVING"
         assert await status(stub, LIVENESS) == "SERVING"
@@ -78,7 +78,7 @@ async def test_a_store_that_says_nothing_is_one_that_is_down() -> None:
 async def test_nothing_is_ready_again_once_a_server_drains() -> None:
     health = Health({NAME: Store().ping})
     await health.start_serving()
-    async with told(health) as stub:
+    async with serve_health(health) as stub:
         await health.stop_serving()
         await health.check()
         assert [await status(stub, each) for each in (NAME, LIVENESS)] == ["NOT_SERVING", "NOT_SERVING"]

@@ -60,7 +60,7 @@ def end(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
 
 
 @contextmanager
-def serving(exporter: str = "prometheus", **variables: str) -> Iterator[int]:
+def run_with_metrics(exporter: str = "prometheus", **variables: str) -> Iterator[int]:
     """Run the program; give the port at which it serves metrics."""
     port = next(free_ports())
     process = start(
@@ -85,7 +85,7 @@ def fetch(port: int, path: str = "/metrics") -> str:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with serving() as found:
+    with run_with_metrics() as found:
         yield found
 
 
@@ -161,7 +161,7 @@ def test_a_crowd_of_connections_is_bounded_and_others_are_answered_when_it_is_go
 
 def test_metrics_go_to_a_collector_too_where_both_are_named() -> None:
     with collecting_http() as collector:
-        with serving(
+        with run_with_metrics(
             "otlp,prometheus",
             OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint,
             OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",

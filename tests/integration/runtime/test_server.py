@@ -100,12 +100,12 @@ async def test_at_drain_health_flips_streams_end_resumably_and_a_running_call_fi
     draining = Draining()
     began, finish = asyncio.Event(), asyncio.Event()
 
-    async def never() -> AsyncIterator[bytes]:
+    async def send_one_and_wait() -> AsyncIterator[bytes]:
         yield b"first"
         await asyncio.Event().wait()
 
     async def watch(_request: bytes, _context: object) -> AsyncIterator[bytes]:
-        async for message in draining.until(never()):
+        async for message in draining.until(send_one_and_wait()):
             yield message
 
     async def work(_request: bytes, _context: object) -> bytes:
@@ -165,7 +165,7 @@ async def test_a_call_that_outlasts_the_grace_is_cut() -> None:
 
 
 async def test_a_signal_lets_a_running_call_end() -> None:
-    async with calling_while_served(ServerSettings()) as (working, release, draining):
+    async with call_while_served(ServerSettings()) as (working, release, draining):
         os.kill(os.getpid(), signal.SIGTERM)
         await draining.wait()
         release.set()
@@ -173,7 +173,7 @@ async def test_a_signal_lets_a_running_call_end() -> None:
 
 
 async def test_a_second_signal_does_not_wait_for_the_grace() -> None:
-    async with calling_while_served(ServerSettings(grace_seconds=600)) as (working, _, draining):
+    async with call_while_served(ServerSettings(grace_seconds=600)) as (working, _, draining):
         os.kill(os.getpid(), signal.SIGINT)
         await draining.wait()
         os.kill(os.getpid(), signal.SIGINT)
@@ -182,7 +182,7 @@ async def test_a_second_signal_does_not_wait_for_the_grace() -> None:
 
 
 @asynccontextmanager
-async def calling_while_served(
+async def call_while_served(
     settings: ServerSettings,
 ) -> AsyncIterator[tuple[asyncio.Future[bytes], asyncio.Event, Draining]]:
     """Yield a call that runs until the event is set, and what is set when its server stops; it has stopped at the end."""
@@ -244,14 +244,14 @@ async def test_a_message_over_the_limit_of_its_method_is_refused_and_one_under_i
 async def test_calls_go_round_every_address_of_a_target() -> None:
     counts = {"one": 0, "two": 0}
 
-    def counted(name: str) -> object:
+    def make_counting_handler(name: str) -> object:
         async def count(_request: bytes, _context: object) -> bytes:
             counts[name] += 1
             return b""
 
         return count
 
-    one, two = make_service(Ask=counted("one")), make_service(Ask=counted("two"))
+    one, two = make_service(Ask=make_counting_handler("one")), make_service(Ask=make_counting_handler("two"))
     async with start_server([one]) as first, start_server([two]) as second:
         target = f"ipv4:{first.address},{second.address}"
         async with channel(target, ChannelSettings()) as there, asyncio.timeout(30):
@@ -268,7 +268,7 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
     async with start_server([make_service(Echo=echo)]) as server, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(*server.address.rsplit(":", 1))
 
-        async def answered(pings: int) -> None:
+        async def answer_pings(pings: int) -> None:
             while pings:
                 header = await reader.readexactly(9)
                 await reader.readexactly(int.from_bytes(header[:3]))
@@ -276,9 +276,9 @@ async def test_pings_that_pile_up_do_not_cost_a_client_its_connection() -> None:
 
         writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(settings))
         writer.write(b"".join(frame(ping, number.to_bytes(8)) for number in range(pile)))
-        await answered(pile)
+        await answer_pings(pile)
         writer.write(frame(ping, bytes(8)))
-        await answered(1)
+        await answer_pings(1)
         writer.close()
         await writer.wait_closed()
 

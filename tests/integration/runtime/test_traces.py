@@ -37,16 +37,16 @@ def parent(span: ReadableSpan) -> int | None:
 
 
 async def test_two_hops_are_one_trace_with_each_span_under_the_one_that_caused_it(reach: Reach) -> None:
-    async def last(_request: bytes, _context: object) -> bytes:
+    async def answer_last(_request: bytes, _context: object) -> bytes:
         return b""
 
-    async with start_server([make_service(Last=last)]) as far, reach(far) as to_far:
+    async with start_server([make_service(Last=answer_last)]) as far, reach(far) as to_far:
 
-        async def first(request: bytes, _context: object) -> bytes:
+        async def call_on(request: bytes, _context: object) -> bytes:
             answer: bytes = await method(to_far, "Last")(request)
             return answer
 
-        async with start_server([make_service(First=first)]) as near, reach(near) as to_near:
+        async with start_server([make_service(First=call_on)]) as near, reach(near) as to_near:
             with telemetry.tracer("test").start_as_current_span("debate"):
                 await method(to_near, "First")(b"")
             spans = await spans_when(lambda spans: len(spans) == 5)
@@ -66,10 +66,10 @@ async def test_two_hops_are_one_trace_with_each_span_under_the_one_that_caused_i
 
 
 async def test_a_handlers_exception_is_an_error_on_both_spans(reach: Reach) -> None:
-    async def broken(_request: bytes, _context: object) -> bytes:
+    async def divide_by_zero(_request: bytes, _context: object) -> bytes:
         raise ZeroDivisionError
 
-    async with start_server([make_service(Ask=broken)]) as server, reach(server) as there:
+    async with start_server([make_service(Ask=divide_by_zero)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError):
             await method(there, "Ask")(b"")
         spans = await spans_when(lambda spans: len(spans) == 2)
@@ -78,13 +78,13 @@ async def test_a_handlers_exception_is_an_error_on_both_spans(reach: Reach) -> N
 
 
 async def test_an_answer_that_refuses_is_no_fault_of_the_server(reach: Reach) -> None:
-    async def absent(_request: bytes, _context: object) -> bytes:
+    async def fail_as_absent(_request: bytes, _context: object) -> bytes:
         raise errors.not_found("debate", "deb-1")
 
-    async def aborting(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    async def abort_call(_request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         await context.abort(grpc.StatusCode.NOT_FOUND, "no")
 
-    async with start_server([make_service(A=absent, B=aborting)]) as server, reach(server) as there:
+    async with start_server([make_service(A=fail_as_absent, B=abort_call)]) as server, reach(server) as there:
         for name in ("A", "B"):
             with pytest.raises(grpc.aio.AioRpcError):
                 await method(there, name)(b"")
@@ -168,11 +168,11 @@ async def test_a_call_cancelled_before_it_left_ends_its_span(reach: Reach) -> No
 
 
 async def test_a_deadline_that_ran_out_is_told_apart_from_a_cancellation(reach: Reach) -> None:
-    async def slow(_request: bytes, _context: object) -> bytes:
+    async def wait_forever(_request: bytes, _context: object) -> bytes:
         await asyncio.Event().wait()
         return b""
 
-    async with start_server([make_service(Slow=slow)]) as server, reach(server) as there:
+    async with start_server([make_service(Slow=wait_forever)]) as server, reach(server) as there:
         with pytest.raises(grpc.aio.AioRpcError):
             await method(there, "Slow")(b"", timeout=3)
         spans = await spans_when(lambda spans: len(spans) == 2)

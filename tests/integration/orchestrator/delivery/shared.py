@@ -24,7 +24,7 @@ DAY = timedelta(days=1).total_seconds()
 
 
 def make_async(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
-    async def met() -> bool:
+    async def is_met() -> bool:
         return condition()
 
-    return met
+    return is_met

@@ -289,8 +289,8 @@ async def test_a_budget_that_is_reached_is_told_with_the_next_heartbeat(
 
 
 def _is_told(stage: HookStage, sequence: int) -> Callable[[], Awaitable[bool]]:
-    async def told() -> bool:
+    async def is_told() -> bool:
         found = await stage.index.get(TENANT, "one")
         return found is not None and found.told == sequence
 
-    return told
+    return is_told

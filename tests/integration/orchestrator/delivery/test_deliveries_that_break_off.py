@@ -33,14 +33,14 @@ async def end_at(stage: HookStage, writes: Writes) -> None:
     replica = stage.replica(documents, index=index)
     record = await stage.add_debate("one", CheckpointOpened(), concluded(), is_marked=False)
 
-    async def own() -> None:
+    async def take_over() -> None:
         updated = time_text(stage.clock.now())
         planned = index.plan_status(record, 1, status=COMPLETED, is_open=False, owner=None, updated=updated)
         await index.write(planned)
 
     running = asyncio.create_task(replica.run())
     with suppress(StoppedError):
-        await own()
+        await take_over()
 
         async def is_over() -> bool:
             delivered = await stage.deliveries.list_page(TENANT, "", 2, state=DELIVERED)

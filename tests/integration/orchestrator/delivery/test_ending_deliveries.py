@@ -27,10 +27,10 @@ async def test_a_deleted_hook_and_a_deleted_debate_are_sent_no_more(
         await stage.store.log.delete(f"{TENANT}/one")
         await advance_until(clock, lambda: clock.monotonic() > 30)
 
-        async def none_left() -> bool:
+        async def has_none_left() -> bool:
             return not await stage.deliveries.list_page(TENANT, "", 10)
 
-        await until(none_left, "the other is gone too")
+        await until(has_none_left, "the other is gone too")
     assert tried == 2
 
 
@@ -42,11 +42,11 @@ async def test_a_debate_that_is_deleted_while_it_is_sent_is_sent_no_more(stage: 
         await stage.add_debate("two", concluded())
         await stage.got_by(hook, 1)
 
-        async def only_the_other() -> bool:
+        async def has_only_the_other() -> bool:
             left = await stage.deliveries.list_page(TENANT, "", 10)
             return [each.debate for each in left] == ["two"]
 
-        await until(only_the_other, "nothing is left of it")
+        await until(has_only_the_other, "nothing is left of it")
     assert [each.debate for each in stage.got[hook]] == ["two"]
 
 
@@ -57,7 +57,7 @@ async def test_ended_deliveries_are_forgotten_after_their_time(stage: HookStage,
         await stage.comes_to(DELIVERED)
         await advance_until(clock, lambda: clock.monotonic() > 14 * DAY + 7200, step=3600)
 
-        async def none_left() -> bool:
+        async def has_none_left() -> bool:
             return not await stage.deliveries.list_page(TENANT, "", 10)
 
-        await until(none_left, "it is forgotten")
+        await until(has_none_left, "it is forgotten")
