@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from parley.orchestrator import metrics
 from parley.orchestrator.engine.owner import DebateOwner
 from parley.orchestrator.engine.status_writer import StatusWriter
-from parley.orchestrator.log.debate_record import CANCELLED, FAILED, PAUSED
+from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, FAILED, PAUSED
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.journal import Journal
 from parley.storage.ports import StoreUnavailableError, Update
@@ -135,6 +135,23 @@ async def test_a_debate_that_fails_as_its_replica_drains_while_the_store_is_away
         await stage.comes_to(debate, FAILED)
         await until(lambda: owns_nothing(two), "its owner has ended")
     assert ended == ["failed"]
+
+
+async def test_a_debate_that_concludes_as_its_replica_drains_is_counted_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
+    reached, _ = hold_append(stage, monkeypatch, "concluded")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await asyncio.wait_for(reached.wait(), WITHIN)
+        await one.runner.drain()
+    assert ended == ["completed"]
+    async with stage.replica("two") as two:
+        await stage.comes_to(debate, COMPLETED)
+        await until(lambda: owns_nothing(two), "its owner has ended")
+    assert ended == ["completed"]
 
 
 async def test_a_debate_that_loses_its_slot_as_it_fails_says_so_in_its_record_once_its_log_does(

@@ -233,6 +233,7 @@ class DebateOwner:
         if self.accepted.is_set():
             try:
                 await self._journal.write_rest()  # a status must not be ahead of the log
+                self._status_writer.record_end()
             finally:
                 self._dependencies.end_publishing(self.tenant, self._record.debate)
             await self._status_writer.release()

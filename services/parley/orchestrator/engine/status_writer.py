@@ -48,6 +48,7 @@ class StatusWriter:
         self._clock = clock
         self._owner = owner
         self._ending = journal.recorded.ending
+        self._measured_end = journal.recorded.end_sequence
         self.claimed_status: str | None = None
         self._appended: Update | None = None
         journal.plan_update = self._plan_update
@@ -139,24 +140,31 @@ class StatusWriter:
 
     @contextmanager
     def measure_end(self) -> Iterator[None]:
-        """Record metrics of the debate if it ends while the block runs, and that is durable: else a later owner ends it again."""
-        recorded, record = self._journal.recorded, self._record
-        before, meter = recorded.end_sequence, recorded.meter
+        """Count the debate as running while the block runs, and then record its end as `record_end` does."""
         with metrics.count_running():
             try:
                 yield
             finally:
-                if before < recorded.end_sequence <= self._journal.sequence:
-                    concluded = recorded.concluded
-                    outcome = FAILED if concluded is None else final_status(concluded)
-                    metrics.record_debate_end(
-                        record.format,
-                        outcome.lower(),
-                        (self._clock.now() - record.accepted_at).total_seconds(),
-                        tenant=record.tenant,
-                        tokens=meter.tokens,
-                        cost_micros=meter.cost_micros,
-                    )
+                self.record_end()
+
+    def record_end(self) -> None:
+        """Record metrics of an end that came under this owner, once it is durable: else a later owner ends it again."""
+        recorded, record = self._journal.recorded, self._record
+        if not self._measured_end < recorded.end_sequence <= self._journal.sequence:
+            return
+        self._measured_end = recorded.end_sequence
+        concluded, used = recorded.concluded, recorded.meter
+        outcome = FAILED
+        if concluded is not None:
+            outcome, used = final_status(concluded), recorded.spent
+        metrics.record_debate_end(
+            record.format,
+            outcome.lower(),
+            (self._clock.now() - record.accepted_at).total_seconds(),
+            tenant=record.tenant,
+            tokens=used.tokens,
+            cost_micros=used.cost_micros,
+        )
 
     async def _list_waiting(self) -> Sequence[InboxEntry]:
         return await self._inbox.list_waiting_for(self._record.key)
