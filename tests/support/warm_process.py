@@ -31,16 +31,30 @@ __all__ = ["IMPORTED_ON_USE", "Job", "hold_turn", "import_whole"]
 
 IMPORTED_ON_USE: Final = (
     "parley.config",
+    "parley.convergence",
     "parley.edge",
-    "parley.orchestrator.model",
-    "parley.orchestrator.phases",
-    "parley.orchestrator.formats",
+    "parley.gateway",
+    "parley.orchestrator",
+    "parley.receipts",
+    "parley.runtime",
+    "parley.storage.mongodb",
+    "parley.storage.qdrant.edge",
+    "parley.storage.sqlite",
     *(f"opentelemetry.exporter.otlp.proto.grpc.{each}_exporter" for each in ("trace", "metric", "_log")),
+    "anyio._backends._asyncio",
+    "cloudevents.core.formats.json",
     "cloudevents.core.v1.event",
+    "encodings.ascii",
     "encodings.idna",
     "encodings.utf_8_sig",
     "_strptime",
+    "httpcore2._async.http2",
+    "httpcore2._backends.anyio",
+    "openai.resources.embeddings",
+    "tenacity.asyncio.retry",
+    "truststore._api",
     "uvicorn.protocols.http.h11_impl",
+    "zstandard",
 )
 """What services import when it is first used, a third of their start: each fork of a process that has imported it finds it there."""
 

@@ -1,5 +1,6 @@
 """A command that is forked off a process that has imported it behaves as one for which Python was started."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Command
+from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
 from tests.support.warm_start import IMPORTED_BY_A_CLIENT, list_command, write_command
 
@@ -21,6 +23,26 @@ def test_the_same_code_and_the_same_words_come_out(arguments: list[str], code: i
     warm = Command(arguments, tmp_path).end()
     assert warm == Command(arguments, tmp_path, new_python=True).end()
     assert warm.code == code
+
+
+async def test_a_debate_imports_nothing_of_ours_again(tmp_path: Path, model_server: ModelServer) -> None:
+    variables = {
+        "PARLEY_STORE": f"sqlite:///{tmp_path / 'data'}",
+        "PARLEY_EMBEDDING_FINE": "endpoint",
+        "PARLEY_EMBEDDING_BASE_URL": model_server.base_url,
+        "OPENAI_BASE_URL": model_server.base_url,
+        "PARLEY_MODEL": "m",
+    }
+    ran = await asyncio.to_thread(
+        subprocess.run,
+        list_command("debate", "Which?", "--rounds", "1", module="tests.support.late_imports"),
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (0, "late: []"), ran.stderr
 
 
 def test_variables_and_the_folder_are_its_own(tmp_path: Path) -> None:
