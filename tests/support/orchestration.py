@@ -348,12 +348,11 @@ class Backstage:
 async def backstage(
     folder: Path, gateway: ScriptedGateway | None = None, formats: Formats | None = None
 ) -> AsyncIterator[Backstage]:
-    """A gateway and a store for replicas made in the block."""
+    """A gateway and a store for replicas made in the block, which call the gateway without a socket, as on one machine."""
     scripted = gateway or ScriptedGateway()
     async with (
-        scripted.served() as server,
+        scripted.called_directly() as connection,
         open_store(f"sqlite:///{folder}", "orchestrator", poll_interval=0.02) as store,
-        channel(server.address) as connection,
     ):
         await store.documents.prepare(DEBATES, INBOX, DELETIONS)
         yield Backstage(store, connection, scripted, formats or all_formats())

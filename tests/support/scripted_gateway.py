@@ -1,6 +1,6 @@
-"""A gateway for tests, over real gRPC: answers follow from step keys, faults from a script, and a ledger keeps all calls.
+"""A gateway for tests, over real gRPC or without a socket: answers follow from step keys, faults from a script, and a ledger keeps all calls.
 
-The other services that a debate meets stand beside it, as plain as can be, on the same address.
+The other services that a debate meets stand beside it, as plain as can be.
 """
 
 import asyncio
@@ -10,13 +10,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 import grpc
 
+from parley.runtime.direct.channel import direct_channel, identify_service
+from parley.runtime.direct.server import DirectServer
 from parley.runtime.errors import DRAINING, ParleyError, failed_precondition, not_found, unavailable
 from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.server import RunningServer, ServerSettings, Service, start_server
+from parley.runtime.server_interceptors import CallInterceptor
 from parley.v1 import (
     agent_pb2,
     convergence_pb2,
@@ -269,10 +272,24 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     @asynccontextmanager
     async def served(self, guard: Guard = OPEN) -> AsyncIterator[RunningServer]:
         """Serve while the block runs, to whom `guard` lets in."""
-        own = Service("parley.v1.GatewayService", self._register)
         settings = ServerSettings(port=0, grace_seconds=0, guard=guard)
-        async with start_server([own, *services_beside(self)], settings) as server:
+        async with start_server(self._services(), settings) as server:
             yield server
+
+    @asynccontextmanager
+    async def called_directly(self) -> AsyncIterator[grpc.aio.Channel]:
+        """Yield a channel of an orchestrator in this process, which takes no socket."""
+        server = DirectServer(CallInterceptor(OPEN, {}, {}).wrap)
+        for each in self._services():
+            each.register(cast("grpc.aio.Server", server))
+        try:
+            async with direct_channel(server, identify_service("orchestrator")) as channel:
+                yield channel
+        finally:
+            await server.stop(None)
+
+    def _services(self) -> list[Service]:
+        return [Service("parley.v1.GatewayService", self._register), *services_beside(self)]
 
     def _register(self, server: grpc.aio.Server) -> None:
         gateway_pb2_grpc.add_GatewayServiceServicer_to_server(self, server)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from parley.runtime.channel import channel
+from parley.runtime.direct.channel import direct_channel, identify_service
 from tests.integration.gateway.harness import run_with_server
 from tests.support.model_server import ModelServer
 from tests.support.orchestration import Backstage, backstage
@@ -16,7 +16,7 @@ async def open_stage_before_models(folder: Path, server: ModelServer) -> AsyncIt
     """Open a stage whose agents ask a model server."""
     async with (
         run_with_server(server) as gateway,
-        channel(gateway.server.address) as models,
+        direct_channel(gateway.server.direct, identify_service("orchestrator")) as models,
         backstage(folder) as stage,
     ):
         yield replace(stage, models=models)
