@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["MODEL", "use_environment"]
-
 MODEL = "bench-model"
 
 

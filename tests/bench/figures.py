@@ -5,8 +5,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
 
-__all__ = ["aim", "main", "middle", "table"]
-
 
 def main(doc: str | None, run: Callable[[bool], Awaitable[None]]) -> None:
     """Run a benchmark as a process; `--quick` makes fewer repetitions."""

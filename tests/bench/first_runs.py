@@ -20,8 +20,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
-__all__ = ["faults", "main"]
-
 _ROOT: Final = Path(__file__).parents[2]
 _PARLEY: Final = _ROOT / ".venv" / "bin" / "parley"
 _QUESTIONS: Final = (

@@ -13,8 +13,6 @@ from msgspec.structs import astuple
 from parley.orchestrator.model.hollowness import features_of, terms_of
 from tests.support.labelled_debates import fitted_debates
 
-__all__ = ["fitted"]
-
 _SPEAKS_FOR_HOLLOW = np.array([-1, -1, -1, -1, 1, 1, 1])
 """By feature, in the order of `Features`."""
 _STEPS, _STEP = 5_000, 0.02

@@ -10,8 +10,6 @@ from openai.types.shared_params import ResponseFormatJSONSchema
 
 from tests.support.model_server import BENCH_KEY_HEADER
 
-__all__ = ["JUDGEMENT", "Ask", "BareClient", "Place", "Shape", "bare_client", "flowing", "stepped"]
-
 Ask = Callable[[str], Awaitable[None]]
 
 _ANSWER_SCHEMA: dict[str, object] = {

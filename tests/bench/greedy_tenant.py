@@ -24,8 +24,6 @@ from tests.bench.environment import MODEL
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["DEAD_MODEL", "Greed", "Told", "create_request", "greedy_tenant", "read_greed", "run_tenant"]
-
 DEAD_MODEL: Final = "dead-model"
 """The model that its debates ask."""
 _ROUTE: Final = f"openai/{DEAD_MODEL}"

@@ -6,8 +6,6 @@ from typing import Any
 
 from parley.convergence.encoder import CrossEncoder, EncoderFiles
 
-__all__ = ["read_arguments", "unscale"]
-
 
 def read_arguments(command: str, doc: str | None) -> tuple[CrossEncoder, Path]:
     """Return the encoder to train a head for, and where to write that head."""

@@ -11,8 +11,6 @@ import aiohttp
 
 from tests.support.model_server import Latency, Outcome
 
-__all__ = ["Models", "Served", "model_server"]
-
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -19,8 +19,6 @@ from tests.support.orchestration import orchestrating
 from tests.support.process_status import resident_bytes
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["PacedGateway", "PacedOrchestrator", "paced_orchestrator"]
-
 _ROUNDS = 2
 _PIECES = 20
 PIECE_SECONDS = 0.02

@@ -15,8 +15,6 @@ import aiohttp
 from tests.bench.graph import JUDGEMENT, Ask, Place
 from tests.support.model_server import BENCH_KEY_HEADER
 
-__all__ = ["RawFloor", "raw_floor"]
-
 _MOST = 1000
 """Answers of one commit."""
 

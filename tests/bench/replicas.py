@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tests.support.process_status import cpu_seconds_of, parent_of, peak_bytes, resident_bytes
 
-__all__ = ["cpu_seconds", "memory_bytes", "peak_memory_bytes", "service"]
-
 _STARTS_WITHIN = 60.0
 _STOPS_WITHIN = 30.0
 _FOREIGN = ("PARLEY_", "OPENAI_", "OPENROUTER_", "OTEL_")

@@ -12,8 +12,6 @@ from tests.bench.models import Models, model_server
 from tests.bench.system import places, run_debate, spec, system
 from tests.support.model_server import Latency
 
-__all__ = ["Span", "measure_bare", "measure_ours", "open_sides"]
-
 Walk = Callable[[Shape, Ask], Awaitable[None]]
 
 

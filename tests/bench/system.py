@@ -20,9 +20,6 @@ from tests.bench.graph import Place, Shape
 from tests.bench.models import Served
 from tests.support.model_server.answers import digest_of
 
-__all__ = ["Run", "places", "run_debate", "spec", "step_of", "system"]
-
-
 _ME = re.compile(r"You are agent (\w) of")
 _ROUND = re.compile(r"This is round (\d+) of")
 _CRITICIZED = re.compile(r"Criticize this proposal of agent (\w)\.")

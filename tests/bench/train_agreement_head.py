@@ -18,8 +18,6 @@ from parley.convergence.head import EncoderHead
 from tests.bench.head_training import read_arguments, unscale
 from tests.support.labelled_stands import Topic, pairs_of, training_topics
 
-__all__ = ["train"]
-
 _REGULARIZATION: Final = 0.03
 """Of 0.003, 0.01 and 0.03 the best by cross-validation over topics; they differ by 0.006 in AUC."""
 _OPPOSED_JOINED: Final = 0.007

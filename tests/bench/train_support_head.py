@@ -18,8 +18,6 @@ from parley.convergence.models import MiniLm, StaticWords
 from tests.bench.head_training import read_arguments, unscale
 from tests.support.claim_support import best_threshold, labelled_answers, score_claims, training_pairs
 
-__all__ = ["train"]
-
 _REGULARIZATION: Final = 0.03
 
 

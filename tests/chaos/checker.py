@@ -27,8 +27,6 @@ from parley.v1.event_pb2 import (
 from tests.chaos.history import History, ModelCall, Watch
 from tests.support.model_server.answers import digest_of
 
-__all__ = ["Report", "Violation", "check"]
-
 _TEXT_PATHS = ("/v1/responses", "/v1/chat/completions")
 _RECORDING_SECONDS = 2.0
 """From the last byte of an answer until it is safe in the gateway's store, on a slow machine."""

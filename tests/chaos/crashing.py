@@ -10,8 +10,6 @@ from tests.chaos.checker import check
 from tests.chaos.driver import Clients, spec
 from tests.chaos.harness import ORCHESTRATORS, System
 
-__all__ = ["both", "created", "each_killed", "whole"]
-
 _TRIES = 3
 
 

@@ -29,8 +29,6 @@ from tests.chaos.history import Accepted, History, Intervention, Seen, Watch
 from tests.support.model_server import read_ledger
 from tests.support.orchestration import kind_of
 
-__all__ = ["Clients", "spec", "until_answered"]
-
 T = TypeVar("T")
 
 _TENANT = "default"

@@ -28,17 +28,6 @@ from tests.chaos.proxy import Proxies
 from tests.contract.mongodb_server import Server, running_server
 from tests.support.ports import free_ports
 
-__all__ = [
-    "GATEWAYS",
-    "ORCHESTRATORS",
-    "OTHERS",
-    "SERVICES",
-    "EndedAtStartError",
-    "Options",
-    "System",
-    "running_system",
-]
-
 ORCHESTRATORS = ("orchestrator-1", "orchestrator-2", "orchestrator-3")
 GATEWAYS = ("gateway-1", "gateway-2")
 OTHERS = ("convergence", "ratings", "memory")

@@ -20,8 +20,6 @@ from tests.chaos.driver import Clients, spec
 from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, EndedAtStartError, System
 from tests.chaos.store_faults import trouble_store
 
-__all__ = ["Chaos", "Outcome", "require_clean_run", "run_chaos"]
-
 _ACTS = {
     "panel": ("guide", "end", "mute", "cancel", "pause"),
     "arena": ("guide", "cancel", "pause"),

@@ -14,8 +14,6 @@ from typing import Final
 
 from tests.chaos.process import Start
 
-__all__ = ["ROOT", "Nursery", "Process", "end", "ended", "environment"]
-
 ROOT: Final = Path(__file__).parents[2]
 """The folder of this code."""
 

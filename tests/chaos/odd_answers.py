@@ -10,8 +10,6 @@ from typing import Any, Final
 from tests.support.model_server.schema_instance import instance
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
-__all__ = ["OddModels", "case_of", "odd_text"]
-
 _CASE: Final = re.compile(r"case (\d+)\b")
 _NUMBERS: Final = (
     *(

@@ -31,8 +31,6 @@ from tests.support.arena_debates import arena_settings, arena_spec
 from tests.support.moderated_debates import moderated_spec
 from tests.support.orchestration import agent, make_debate, with_spec
 
-__all__ = ["SHAPES", "SPECS", "assess", "odd_debate"]
-
 SHAPES: Final[Mapping[str, frozenset[str]]] = {
     "panel": frozenset(
         {

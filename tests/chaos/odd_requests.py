@@ -17,8 +17,6 @@ import parley.v1.orchestrator_pb2
 import parley.v1.ratings_pb2  # noqa: F401 - registers the service, as those above
 from tests.support.right_requests import RIGHT_REQUESTS
 
-__all__ = ["METHODS", "OddRequest", "odd_request"]
-
 SERVICES: Final = ("Orchestrator", "Gateway", "Convergence", "Ratings", "Memory")
 _DEPTH: Final = 5
 _TEXTS: Final = (

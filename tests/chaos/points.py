@@ -31,16 +31,6 @@ from parley.storage.ports import (
 from parley.v1.event_pb2 import Event
 from tests.support.passing_log import PassingLog
 
-__all__ = [
-    "CRASHED",
-    "CrashPoint",
-    "CrashingDocuments",
-    "CrashingLog",
-    "CrashingVectors",
-    "UnfencedLog",
-    "around",
-]
-
 CRASHED = "chaos: killed at"
 """What a process writes just before, so that its death can be told from any other."""
 

@@ -36,8 +36,6 @@ from tests.chaos.points import (
 )
 from tests.support.warm_process import IMPORTED_ON_USE, import_whole
 
-__all__ = ["ADDED_FORMAT", "CHANGED_FORMAT", "Start"]
-
 _MODULES = (
     "parley.orchestrator",
     "parley.gateway",

@@ -6,8 +6,6 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-__all__ = ["Proxies"]
-
 T = TypeVar("T")
 
 _PIECE = 2**16

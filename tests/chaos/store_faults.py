@@ -9,8 +9,6 @@ from tests.chaos.harness import System
 from tests.chaos.history import Fault
 from tests.contract.replica_set import step_down
 
-__all__ = ["STORE_FAULTS", "trouble_store"]
-
 _A_COMMAND: Final = 1.0
 """Seconds that each command of a slow store takes."""
 

@@ -18,8 +18,6 @@ from tests.contract.server_process import NoServerError, ServerProcess, install,
 from tests.support.memory_folder import memory_folder
 from tests.support.ports import free_ports
 
-__all__ = ["run_replica_set", "step_down"]
-
 _NAME: Final = "secantusdb"
 
 

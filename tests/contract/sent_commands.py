@@ -6,8 +6,6 @@ from typing import Any
 
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
-__all__ = ["SentCommands"]
-
 
 class SentCommands(CommandListener):
     """Every command that a client sent."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-__all__ = ["NoServerError", "ServerProcess", "install", "version_of"]
-
 _ROOT = Path(__file__).parents[2]
 
 

@@ -7,8 +7,6 @@ from tests.deploy.chart import (
     values_of,
 )
 
-__all__ = ["changed"]
-
 
 def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
     values = copy.deepcopy(values_of(name))

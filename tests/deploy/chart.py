@@ -18,19 +18,6 @@ from parley.orchestrator.settings import OrchestratorSettings
 from parley.ratings.settings import RatingsSettings
 from parley.runtime.settings import ServiceSettings
 
-__all__ = [
-    "CHART",
-    "EXAMPLES",
-    "ROOT",
-    "SETTINGS",
-    "Object",
-    "Rendered",
-    "example",
-    "example_file",
-    "render",
-    "values_of",
-]
-
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "charts" / "parley"
 EXAMPLES: Final = ("minimal", "production", "dev")

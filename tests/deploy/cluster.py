@@ -19,8 +19,6 @@ from tests.deploy.chart import CHART, Object, Rendered, render
 from tests.deploy.pods import HOST, Network, Pod, PodSpec
 from tests.support.certificates import Authority
 
-__all__ = ["Cluster", "RefusedError"]
-
 _SERVICES_BY_NAME: Final = re.compile(r"parley-(\w+)")
 
 

@@ -19,8 +19,6 @@ from tests.deploy.instruments import Instrument
 from tests.support.ports import free_ports
 from tests.support.trace_collector import HttpCollector
 
-__all__ = ["Collected", "Rotel", "exposition", "rotel", "values"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rotel:

@@ -15,8 +15,6 @@ from tests.deploy.chart import ROOT
 from tests.deploy.cluster import Cluster, RefusedError
 from tests.support.versions import read_version
 
-__all__ = ["PROGRAM", "answer"]
-
 PROGRAM: Final = """#!/usr/bin/env python3
 import json, socket, sys
 with socket.socket(socket.AF_UNIX) as asked:

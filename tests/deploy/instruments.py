@@ -8,8 +8,6 @@ from typing import Final
 
 from tests.deploy.chart import ROOT
 
-__all__ = ["Instrument", "instruments"]
-
 _KINDS: Final = {
     "create_counter": "counter",
     "create_up_down_counter": "gauge",

@@ -20,8 +20,6 @@ import certifi
 
 from tests.deploy.chart import ROOT
 
-__all__ = ["HOST", "Network", "NoNamespacesError", "Pod", "PodSpec", "network"]
-
 _PREFIX: Final = "10.77.0"
 HOST: Final = f"{_PREFIX}.1"
 """Where pods reach the test."""

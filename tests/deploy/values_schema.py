@@ -11,8 +11,6 @@ from pydantic import SecretStr
 
 from tests.deploy.chart import CHART, SETTINGS
 
-__all__ = ["FROM_VALUES", "OF_CALLERS", "schema_text", "secrets_of", "settings_schema", "variable"]
-
 SCHEMA: Final = CHART / "values.schema.json"
 FROM_VALUES: Final = frozenset(
     {

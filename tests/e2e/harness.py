@@ -17,8 +17,6 @@ from tests.support.ports import free_ports
 from tests.support.warm_process import Job
 from tests.support.warm_start import MODEL_SERVER, WarmStart
 
-__all__ = ["EDGE", "SERVICES", "System", "model_server", "system"]
-
 ROOT = Path(__file__).parent.parent.parent
 SERVICES = ("convergence", "ratings", "memory", "gateway", "orchestrator")
 EDGE = "edge"

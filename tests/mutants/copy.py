@@ -18,8 +18,6 @@ from typing import Final
 
 import pytest
 
-__all__ = ["Copy", "Ran", "warm_up"]
-
 _FORK: Final = multiprocessing.get_context("fork")
 _SLOW: Final = (
     "aiohttp.web",

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Explanation", "explanations"]
-
 _FILE: Final = Path(__file__).with_name("explained.toml")
 
 

@@ -11,8 +11,6 @@ from cosmic_ray.mutating import mutate_code
 
 from tests.mutants.operators import NAMES, operator
 
-__all__ = ["Mutant", "mutants_of"]
-
 _UNMUTATED_ARGUMENTS = {"exc_info", "frozen", "kw_only", "repr", "slots", "strict"}
 _STATEMENTS = {"simple_stmt", "if_stmt", "for_stmt", "while_stmt", "with_stmt", "try_stmt", "async_stmt"}
 

@@ -10,8 +10,6 @@ from typing import Any, Final, Protocol
 from cosmic_ray.plugins import get_operator
 from parso.python.tree import Name, Number
 
-__all__ = ["NAMES", "Operator", "operator"]
-
 Place = tuple[tuple[int, int], tuple[int, int]]
 
 

@@ -9,8 +9,6 @@ from coverage import CoverageData
 from tests.mutants.copy import Copy
 from tests.mutants.mutant import Mutant
 
-__all__ = ["Reach", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:

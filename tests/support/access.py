@@ -22,8 +22,6 @@ from parley.v1 import (
     ratings_pb2,
 )
 
-__all__ = ["SECRET", "Headers", "key_for", "methods", "service_headers", "stub_answers", "stub_call"]
-
 SECRET = "0123456789abcdef0123456789abcdef"
 Headers = Sequence[tuple[str, str]]
 

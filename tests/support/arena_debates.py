@@ -14,8 +14,6 @@ from tests.support.debate_logs import run_debate
 from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, scripted_judge
 
-__all__ = ["ArenaScript", "arena_settings", "arena_spec", "ended", "run_arena"]
-
 
 def arena_settings(**fields: Any) -> ArenaSettings:
     """The arena's defaults, with these fields in place of them."""

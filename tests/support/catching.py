@@ -8,8 +8,6 @@ import pytest
 from parley.runtime.errors import FieldViolation, ParleyError, from_rpc_error
 from parley.runtime.validation import Violations
 
-__all__ = ["catch_error", "list_violations"]
-
 
 async def catch_error(call: Awaitable[object]) -> ParleyError:
     """Make a call that must fail, and return its error."""

@@ -10,8 +10,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-__all__ = ["Authority"]
-
 
 class Authority:
     """Signs certificates; `file` is its own."""

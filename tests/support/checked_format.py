@@ -20,21 +20,6 @@ from tests.support.debate_logs import check_log
 from tests.support.log_reader import LogReader
 from tests.support.orchestration import Backstage, Replica, make_debate
 
-__all__ = [
-    "AFTER",
-    "BEFORE",
-    "CHECKED",
-    "CHECKED_FORMATS",
-    "QUESTIONED",
-    "approve_answer",
-    "checked_spec",
-    "create_panel",
-    "go_on",
-    "person",
-    "said",
-    "said_in",
-]
-
 BEFORE, AFTER = "checkpoint/before", "checkpoint/after"
 _GO_ON = {"questions": "continue_debate", "direction": "continue_debate", "approval": "approve"}
 """The act that closes a checkpoint of a kind without saying anything else."""

@@ -12,16 +12,6 @@ import yaml
 from parley.convergence.local_model import LocalModel
 from parley.convergence.support import CANDIDATES, READ_PASSAGES, choose_passages, split_passages
 
-__all__ = [
-    "Answer",
-    "Figures",
-    "best_threshold",
-    "figures",
-    "labelled_answers",
-    "score_claims",
-    "training_pairs",
-]
-
 _DATA: Final = Path("tests/data/analysis")
 Embedders = tuple[LocalModel, LocalModel]
 """The fast one and the fine one."""

@@ -12,8 +12,6 @@ import pytest
 
 from tests.support.warm_start import list_command
 
-__all__ = ["read_arguments", "start_forks"]
-
 _VARIABLE: Final = "PARLEY_TEST_COLLECTED"
 _PROGRAM: Final = "tests.support.execnet_server"
 _COLLECTED: Final = "tests.support.collected"

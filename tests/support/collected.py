@@ -13,8 +13,6 @@ from _pytest.tmpdir import TempPathFactory
 from tests.support.collect_once import read_arguments
 from tests.support.cpu_times import is_of_interest
 
-__all__ = ["run"]
-
 _noted: Final[list[tuple[str, dict[str, Any]]]] = []
 """Calls of hooks about errors and warnings of the collection."""
 

@@ -14,8 +14,6 @@ from typing import ClassVar
 from tests.support.warm_process import Job
 from tests.support.warm_start import COMMAND, WarmStart
 
-__all__ = ["Command", "Ended"]
-
 _SECONDS = 300.0
 
 

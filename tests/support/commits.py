@@ -7,8 +7,6 @@ import pytest
 
 from parley.storage.sqlite.database import SqliteDatabase
 
-__all__ = ["count_commits"]
-
 
 def count_commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of writes of each commit from now on, of all SQLite stores."""

@@ -19,8 +19,6 @@ from tests.support.browser import launch_browser
 from tests.support.example_debate import ExampleGateway, source
 from tests.support.orchestration import agent, orchestrating
 
-__all__ = ["FOLDER", "PICTURES"]
-
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "guides"
 PICTURES: Final = ("console-debate.png", "console-result.png")
 _SIZE: Final = ViewportSize(width=1100, height=900)

@@ -22,8 +22,6 @@ from google.protobuf.descriptor_pb2 import (
 
 from parley.v1 import access_pb2, example_pb2, setting_pb2
 
-__all__ = ["comments_of_rpcs", "pages"]
-
 ROOT: Final = Path(__file__).parent.parent.parent
 PROTOS: Final = ROOT / "protos"
 PACKAGE: Final = "parley.v1"

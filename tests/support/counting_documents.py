@@ -5,8 +5,6 @@ from typing import Any
 
 from parley.storage.ports import Document, Documents
 
-__all__ = ["CountingDocuments"]
-
 
 class CountingDocuments:
     """Documents that count what is found in them, as `read`."""

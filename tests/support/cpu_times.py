@@ -7,8 +7,6 @@ from typing import Final
 
 import pytest
 
-__all__ = ["is_of_interest", "note_cpu", "report_cpu"]
-
 _before = 0.0
 _CPU: Final = "cpu_seconds"
 _SHORT: Final = 0.005

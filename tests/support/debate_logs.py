@@ -30,19 +30,6 @@ from tests.support.orchestration import TENANT, Backstage, backstage
 from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = [
-    "StoppingLog",
-    "check_log",
-    "concluded",
-    "count_claims",
-    "hold_append",
-    "left_behind",
-    "outcome_of",
-    "outcomes",
-    "payloads_of",
-    "run_debate",
-]
-
 P = TypeVar("P")
 
 

@@ -6,8 +6,6 @@ from typing import Any
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.model.times import time_text
 
-__all__ = ["create_record"]
-
 
 def create_record(tenant: str, debate: str, accepted: datetime, status: str, **fields: Any) -> DebateRecord:
     """Return the record of a debate that was accepted at that time; `fields` are what else the record says."""

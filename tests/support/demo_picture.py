@@ -19,8 +19,6 @@ from parley.client import Event
 from parley.example import read_example
 from tests.support.manual_clock import ManualClock
 
-__all__ = ["PICTURE", "draw_demo"]
-
 PICTURE: Final = Path(__file__).parent.parent.parent / "docs" / "demo.svg"
 _SECONDS: Final = 2.8
 """The moment, from the beginning: the agents criticize each other's proposals."""

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from mcp.server.mcpserver.tools import Tool
 
-__all__ = ["described_tools"]
-
 
 @pytest.fixture(autouse=True, scope="session")
 def described_tools() -> Iterator[None]:

@@ -7,8 +7,6 @@ from parley.v1.arena_pb2 import ArenaSettings
 from tests.support.moderated_debates import ModeratedScript, moderated_settings
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["in_every_format"]
-
 
 def in_every_format() -> pytest.MarkDecorator:
     """Run a test for each format, with a `gateway` of its own and the `fields` of the debate that name the format."""

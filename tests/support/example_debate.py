@@ -26,8 +26,6 @@ from tests.support.grouping_answers import shown_positions
 from tests.support.orchestration import agent, backstage, make_debate, panel_settings, until
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["SOURCE", "ExampleGateway", "Source", "recorded_now", "source"]
-
 SOURCE: Final = Path(__file__).parents[1] / "data" / "example" / "debate.yaml"
 _WRITTEN_BY: Final = "written by hand"
 """Stands where a model is named."""

@@ -8,8 +8,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.model_server import ModelServer
 
-__all__ = ["model_server"]
-
 
 @pytest.fixture
 async def model_server() -> AsyncIterator["ModelServer"]:

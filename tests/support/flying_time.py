@@ -11,8 +11,6 @@ from tests.support.log_reader import LogReader
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage
 
-__all__ = ["time_flies"]
-
 _QUIET_LOOKS = 8
 """Looks in a row at which nothing had happened: only time is waited for then."""
 

@@ -10,8 +10,6 @@ from parley.v1.panel_pb2 import EFFORT_QUICK, PanelSettings
 from tests.support.access import Headers
 from tests.support.orchestration import WITHIN, kind_of, until
 
-__all__ = ["AGENT", "MARK", "OTHER_AGENT", "QUESTION", "fill_tenant"]
-
 MARK: Final = "heliotrope"
 """Stands in what the tenant has."""
 QUESTION: Final = f"A {MARK} for the garden?"

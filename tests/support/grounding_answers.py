@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-__all__ = ["asks_for_grounds", "grounds"]
-
 
 def asks_for_grounds(schema: Any) -> bool:
     """Return whether the answer to this schema says what an answer rests on."""

@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-__all__ = ["asks_for_groups", "group_alike", "shown_positions"]
-
 _SHOWN = re.compile(
     r"^P(\d+) \(quotation, not instructions\):\n<{3,}\n(.*?)\n>{3,}$", re.DOTALL | re.MULTILINE
 )

@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["check_growth", "cpu_seconds"]
-
 _TIMES: Final = 16
 _MOST: Final = 64
 """Sixteen times as much takes 16 times as long if each piece takes the same, and 256 times if each is compared with all others."""

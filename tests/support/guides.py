@@ -6,8 +6,6 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Final
 
-__all__ = ["ROOT", "Block", "find_blocks", "is_program", "list_pages"]
-
 ROOT: Final = Path(__file__).parent.parent.parent
 _FENCED: Final = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 

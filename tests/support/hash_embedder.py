@@ -8,8 +8,6 @@ import numpy as np
 
 from parley.convergence.vectors import Vector, unit
 
-__all__ = ["HashEmbedder"]
-
 
 class HashEmbedder:
     """Embeds a text as the sum of its words' hashed directions; counts what it is asked for."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-__all__ = ["Receiver", "serve"]
-
 webhook = Webhook(os.environ.get("HOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
 seen: dict[str, Any] = {}
 

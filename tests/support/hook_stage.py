@@ -41,8 +41,6 @@ from parley.v1.hook_pb2 import (
 from tests.support.debate_records import create_record
 from tests.support.orchestration import until
 
-__all__ = ["TENANT", "HookStage", "concluded", "created"]
-
 TENANT: Final = "default"
 KEPT_FOR: Final = timedelta(days=14)
 Behave = Callable[[Message], Awaitable[None]]

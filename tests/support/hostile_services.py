@@ -20,8 +20,6 @@ from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import ReadLogResponse, WatchDebateResponse
 from tests.support.made_events import made_event
 
-__all__ = ["HOSTILE", "HostileServices", "filled", "hostile_services"]
-
 HOSTILE = (
     "a\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\\x1b[2J\x1b[8mgone"
     "\x9b31m\x9d0;t\x9c\u202eback\u2066\x08\x7f\x1b[A\rover\x0b\x0c\x85\u2028next\U000e0041\ufeffz"

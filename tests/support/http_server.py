@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-__all__ = ["serve_app"]
-
 
 @asynccontextmanager
 async def serve_app(

@@ -12,8 +12,6 @@ from parley.v1.event_pb2 import (
     Intervened,
 )
 
-__all__ = ["hear_end", "intervention"]
-
 
 def intervention(
     act: str,

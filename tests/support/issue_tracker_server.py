@@ -16,15 +16,6 @@ from parley.orchestrator.peers.issue_tracker import IssueTracker
 from tests.support.http_server import serve_app
 from tests.support.issue_trackers import ImpatientClock
 
-__all__ = [
-    "ISSUE_URL",
-    "IssueTrackerServer",
-    "answering",
-    "issue_tracker_server",
-    "never_answering",
-    "tracker_client",
-]
-
 ISSUE_URL = "https://tracker.example/o/r/issues/7"
 Answer = Callable[[], Awaitable[web.StreamResponse]]
 

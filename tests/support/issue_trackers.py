@@ -18,8 +18,6 @@ from parley.orchestrator.peers.issue_tracker import IssueTracker
 from parley.runtime.clock import SystemClock
 from tests.support.http_server import serve_app
 
-__all__ = ["Fault", "ImpatientClock", "Kind", "Tracker", "tracker"]
-
 
 class Kind(Enum):
     """Which tracker it is like."""

@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 
 from parley.runtime.clock import SystemClock
 
-__all__ = ["JumpingClock"]
-
 
 class JumpingClock(SystemClock):
     """`jump` moves its wall time alone: what is measured from it goes on as before."""

@@ -34,8 +34,6 @@ from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import agent, backstage, make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
-__all__ = ["DOCUMENTS", "FOLDER", "KeptDocument", "kept_debate", "rendered"]
-
 FOLDER: Final = Path(__file__).parents[1] / "data" / "documents"
 _JUDGE: Final = agent("judge", "judge")
 

@@ -28,8 +28,6 @@ from tests.support.small_format import (
     formats_with_small,
 )
 
-__all__ = ["KEPT", "kept_log", "recorded_now"]
-
 KEPT: Final = {
     each.id: each
     for each in (

@@ -22,8 +22,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepStarted
 from tests.support.orchestration import with_fields
 
-__all__ = ["stopped_replay"]
-
 _BEFORE_A_PIECE: Final = re.compile(r"(?<=[.!?:])(?=\s)|(?=\n)")
 _MOST_PIECES: Final = 4
 """Sentences and line ends that one addition may have."""

@@ -13,8 +13,6 @@ from parley.orchestrator.phases.critique import CRITIQUE
 from parley.orchestrator.phases.refine import REFINEMENT
 from parley.v1.critique_pb2 import Critique, Issue
 
-__all__ = ["LabelledDebate", "fitted_debates", "held_out_debates", "support_told"]
-
 _FOLDER: Final = Path(__file__).parents[1] / "data" / "consensus"
 _ROUND: Final = 3
 _RIGHT: Final = 0.75

@@ -24,8 +24,6 @@ from parley.storage.opening import open_store
 from parley.v1 import memory_pb2 as pb
 from parley.v1.effect_pb2 import DECISION_RELATION_REFINES, RelatedDecision
 
-__all__ = ["Figures", "measure"]
-
 _DATA: Final = Path("tests/data/memory")
 _SAME_MATTER: Final = frozenset({"same", "refinement", "condition-met"})
 """The near misses that are on the matter of the earlier stand."""

@@ -25,8 +25,6 @@ from parley.memory.words import list_words
 from parley.v1 import voting_pb2 as voting
 from parley.v1.memory_pb2 import PastDebate
 
-__all__ = ["Figures", "measure"]
-
 DATA: Final = Path("tests/data/memory")
 NOW: Final = datetime(2026, 11, 25, tzinfo=UTC)
 FLOOR: Final = MemorySettings.model_fields["recall_floor_percent"].default / 100

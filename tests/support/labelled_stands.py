@@ -9,8 +9,6 @@ from typing import Final
 
 import yaml
 
-__all__ = ["LabelledPair", "Topic", "held_out_topics", "pairs_of", "training_topics", "word_overlap"]
-
 _FOLDER: Final = Path(__file__).parents[1] / "data" / "agreement"
 
 

@@ -5,8 +5,6 @@ from parley.orchestrator.log.reading import log_name, open_records
 from parley.orchestrator.log.replay import RecordedState
 from tests.support.orchestration import TENANT, Backstage
 
-__all__ = ["LogReader"]
-
 
 class LogReader:
     """Reads debates' logs on from where it has read them to before, for those who look again and again."""

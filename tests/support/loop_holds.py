@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Holds", "longest_hold_allowed", "loop_holds"]
-
 _KEPT = 20
 _ALLOWED = 50.0
 """Milliseconds, on the machine for which they were set or a faster one."""

@@ -4,8 +4,6 @@ from google.protobuf.message import Message
 
 from parley.v1.event_pb2 import Event
 
-__all__ = ["made_event", "unknown_event"]
-
 _KINDS = {
     field.message_type.full_name: field.name
     for field in Event.DESCRIPTOR.oneofs_by_name["payload"].fields

@@ -9,8 +9,6 @@ from parley.orchestrator.outgoing.sender import GuardedSender
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED
 from tests.support.web_server import WEB_NETWORK
 
-__all__ = ["SENDER", "make_message"]
-
 SENDER = GuardedSender(Reach((WEB_NETWORK,), ports=None), seconds=5.0)
 
 

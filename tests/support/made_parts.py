@@ -21,8 +21,6 @@ from parley.runtime.contract_settings import enum_labels
 from parley.v1.debate_pb2 import Clarifications, DebateLimits, DebateSpec
 from parley.v1.setting_pb2 import Setting
 
-__all__ = ["PARTS", "with_parts"]
-
 _ROOT: Final = Path(__file__).parent.parent.parent
 _OF_FORMATS: Final = [each.message_type for each in FORMAT_SETTINGS.fields if keys_of(each.message_type)]
 _SETTINGS: Final[list[Any]] = [

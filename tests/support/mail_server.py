@@ -10,8 +10,6 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from typing import Final
 
-__all__ = ["MailServer", "mail_server"]
-
 _GREETING: Final = b"220 mail.example\r\n"
 _CLOSED: Final = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError)
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["ManualClock", "advance_until"]
-
 _START = datetime(2030, 1, 1, tzinfo=UTC)
 
 

@@ -7,8 +7,6 @@ from mcp.server.mcpserver import Context
 from parley.client import ParleyClient
 from parley.mcp.access import OpenClient
 
-__all__ = ["act_by"]
-
 
 def act_by(parley: ParleyClient) -> OpenClient:
     """Return what opens this client for every request."""

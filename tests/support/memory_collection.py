@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-__all__ = ["CommandError", "Document", "MemoryCollection"]
-
 Document: TypeAlias = dict[str, Any]
 
 _DUPLICATE: Final = 11000

@@ -5,8 +5,6 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-__all__ = ["memory_folder"]
-
 _MEMORY: Final = Path("/dev/shm")
 _ROOM: Final = 4 << 30
 

@@ -10,8 +10,6 @@ from parley.storage.ports import Record, StorageError
 from parley.storage.tails import Tails
 from parley.v1.event_pb2 import Event
 
-__all__ = ["MemoryLog", "SharedRecords", "WrittenLog"]
-
 
 class SharedRecords:
     """What is stored. `broken` is raised by every read while it is set."""

@@ -20,8 +20,6 @@ import bson
 from tests.support.memory_collection import CommandError, Document, MemoryCollection
 from tests.support.ports import free_ports
 
-__all__ = ["running_memory_mongodb"]
-
 _ROOT: Final = Path(__file__).parents[2]
 _HEADER: Final = struct.Struct("<iiii")
 _QUERY: Final = 2004

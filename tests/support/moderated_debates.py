@@ -10,8 +10,6 @@ from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.support.orchestration import make_debate, with_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest, scripted_judge
 
-__all__ = ["QUESTION", "ModeratedScript", "moderated_settings", "moderated_spec"]
-
 _WORDS = (
     ("calm", "bold"),
     ("quick", "plain"),

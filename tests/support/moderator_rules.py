@@ -3,8 +3,6 @@
 import json
 from typing import Any, Final
 
-__all__ = ["moderator_rules"]
-
 _PERSPECTIVES: Final = ("Performance Advocate", "Simplicity Advocate", "Security Advocate")
 _PUT: Final = {
     2: "Agent A put A.1, and agent B put B.1; both are open.",

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["fill", "mount", "mounted"]
-
 
 def mount(*arguments: str) -> None:
     """Call `mount`; skip the test where it may not."""

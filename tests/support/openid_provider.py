@@ -11,8 +11,6 @@ from aiohttp import BasicAuth, web
 
 from tests.support.token_issuer import AUDIENCE, TokenIssuer
 
-__all__ = ["CLIENT_ID", "CLIENT_SECRET", "OpenIdProvider"]
-
 CLIENT_ID = "parley-console"
 CLIENT_SECRET = "of-the-console"
 

@@ -5,8 +5,6 @@ import subprocess
 
 import pytest
 
-__all__ = ["needs_openssl"]
-
 
 def _signs_ed25519() -> bool:
     """Whether there is an openssl that verifies Ed25519 over a file (3.0 and later)."""

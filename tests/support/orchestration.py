@@ -61,26 +61,6 @@ from parley.v1.panel_pb2 import PanelSettings
 from tests.support.interventions import intervention
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = [
-    "TENANT",
-    "Backstage",
-    "Orchestrator",
-    "Replica",
-    "agent",
-    "backstage",
-    "events_of",
-    "failure_of",
-    "kind_of",
-    "make_debate",
-    "make_limits",
-    "orchestrating",
-    "panel_settings",
-    "until",
-    "until_at_rest",
-    "with_fields",
-    "with_spec",
-]
-
 MessageType = TypeVar("MessageType", bound=Message)
 
 

@@ -4,8 +4,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-__all__ = ["parse_folder", "parse_module"]
-
 
 @cache
 def parse_module(file: Path) -> ast.Module:

@@ -5,8 +5,6 @@ from typing import Any
 
 from parley.storage.ports import Log, Record
 
-__all__ = ["PassingLog"]
-
 
 class PassingLog:
     """Stands before a log."""

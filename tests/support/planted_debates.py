@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Final
 
-__all__ = ["Argued", "astray", "clean", "repeating"]
-
 
 @dataclass(frozen=True, slots=True)
 class Argued:

@@ -5,8 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 
-__all__ = ["free_ports"]
-
 _PORTS = range(12_000, 31_000)
 """Below what the kernel gives to outgoing connections, so that a port stays ours while its process is dead."""
 _TRIES = 200

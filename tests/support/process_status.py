@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["cpu_seconds_of", "parent_of", "peak_bytes", "resident_bytes", "state_of"]
-
 
 def state_of(pid: int) -> str:
     """Return the letter of a process's state, such as T for one that is stopped. Raise FileNotFoundError if it is gone."""

@@ -11,8 +11,6 @@ from parley.v1.gateway_pb2 import (
     PromptPart,
 )
 
-__all__ = ["assistant", "documents_in", "quote_documents", "system", "user"]
-
 
 def system(text: str, give: int = 0) -> PromptPart:
     return PromptPart(role=PROMPT_ROLE_SYSTEM, text=text, shrink_priority=give)

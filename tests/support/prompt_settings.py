@@ -13,8 +13,6 @@ from tests.support.kept_debates.kept_debate import KeptDebate
 from tests.support.kept_logs import KEPT, kept_log
 from tests.support.parsed_modules import parse_folder
 
-__all__ = ["find_debates_with", "find_prompt_settings", "without_setting"]
-
 _FOLDER: Final = Path(phases.__path__[0])
 _FORMATS: Final = [each.name for each in DebateSpec.DESCRIPTOR.oneofs_by_name["format_settings"].fields]
 _SETTING: Final = re.compile(rf"(?:\w+\.)*spec\.((?:{'|'.join(_FORMATS)})(?:\.\w+)*)")

@@ -10,8 +10,6 @@ from qdrant_client import grpc as qdrant
 from parley.storage.ports import VectorCollection
 from tests.support.certificates import Authority
 
-__all__ = ["run_qdrant"]
-
 
 class _Qdrant(qdrant.QdrantServicer, qdrant.CollectionsServicer, qdrant.PointsServicer):
     """Answers who shows the key. It has one collection."""

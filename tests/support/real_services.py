@@ -24,8 +24,6 @@ from tests.support.hash_embedder import HashEmbedder
 from tests.support.ports import free_ports
 from tests.support.word_agreement import WordAgreement
 
-__all__ = ["ForgetfulRatings", "convergence_at", "free_address", "memory_at", "ratings_at"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ from parley.receipts.keys import KeyRing, create_ring
 from parley.receipts.log_file import frame
 from tests.support.kept_logs import KEPT, kept_log
 
-__all__ = ["NEW", "OLD", "SignedDebate", "pem_of", "ring", "signed_debate"]
-
 OLD = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 NEW = Ed25519PrivateKey.from_private_bytes(bytes(range(32, 64)))
 

@@ -21,8 +21,6 @@ from typing import Final
 
 from tests.support.versions import find_other_versions, read_version
 
-__all__ = ["build", "find_obstacles", "freeze", "list_chart_files", "main", "pack", "write_sums"]
-
 ROOT: Final = Path(__file__).parents[2]
 CONTRACTS: Final = "tests/data/contracts"
 LOGS: Final = "tests/data/logs"

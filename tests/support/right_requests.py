@@ -17,8 +17,6 @@ from parley.v1.receipt_pb2 import ImportDebateRequest
 from tests.support.access import methods
 from tests.support.receipts import ring, signed_debate
 
-__all__ = ["DEBATE", "RIGHT_REQUESTS"]
-
 DEBATE: Final = "deb-20260101-000000-aaaaaaaa"
 """Stands for a debate that is there."""
 

@@ -5,8 +5,6 @@ from typing import Final, TypeVar
 
 from xdist.scheduler import LoadFileScheduling
 
-__all__ = ["FileScheduling", "order_scopes", "scope_of"]
-
 Item = TypeVar("Item")
 
 _FOLDERS: Final = ("tests/chaos/", "tests/contract/", "tests/integration/edge/console/")

@@ -2,8 +2,6 @@
 
 import json
 
-__all__ = ["answer_text", "criticism", "judgement"]
-
 
 def answer_text(step: str, agent: str) -> str:
     return f"{agent} answers {step}.\nPosition: {agent} stands by {step}"

@@ -33,8 +33,6 @@ from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.scripted_answers import answer_text, criticism, judgement
 from tests.support.scripted_services import services_beside
 
-__all__ = ["Fault", "Hold", "ScriptedGateway", "StepRequest", "away", "refusal", "scripted_judge"]
-
 _CODES = {
     "PROVIDER_AUTH": grpc.StatusCode.PERMISSION_DENIED,
     "PROVIDER_QUOTA": grpc.StatusCode.RESOURCE_EXHAUSTED,

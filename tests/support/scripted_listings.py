@@ -9,8 +9,6 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.gateway_pb2 import ListAgentsResponse, ListRoutesResponse, RouteStatus
 from parley.v1.ratings_pb2 import ListRatingsResponse, Rating
 
-__all__ = ["add_listings"]
-
 
 class _Gateway:
     def ListAgents(self, _request: Any, _context: Any) -> ListAgentsResponse:  # noqa: N802

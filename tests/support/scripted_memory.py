@@ -14,8 +14,6 @@ from parley.v1.effect_pb2 import DecisionConfidence
 from parley.v1.voting_pb2 import VOTE_STRENGTH_MODERATE
 from tests.support.orchestration import until
 
-__all__ = ["KAFKA", "LATER", "RABBITMQ", "ScriptedMemory", "on_day", "past_debate"]
-
 KAFKA = "deb-20260301-101112-aaaaaaaa"
 RABBITMQ = "deb-20260302-101112-bbbbbbbb"
 LATER = "deb-20260303-101112-cccccccc"

@@ -37,8 +37,6 @@ from parley.v1.memory_pb2 import CritiquePattern, LedgerPosition, Moment
 from parley.v1.ratings_pb2 import MatchRecord, Rating, Relationship
 from tests.support.made_events import made_event
 
-__all__ = ["DEBATE_ID", "ScriptedDebate", "ScriptedOrchestrator", "refuse", "scripted"]
-
 DEBATE_ID = "deb-20260102-030405-abcdefgh"
 
 _DOING = {"proposal": "proposes", "critique": "criticizes", "refinement": "refines"}

@@ -19,8 +19,6 @@ from parley.v1 import (
 if TYPE_CHECKING:  # it imports this module
     from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["services_beside", "unsure_until_settled"]
-
 
 def services_beside(script: "ScriptedGateway") -> list[Service]:
     """The services that do what a script says, but for the gateway."""

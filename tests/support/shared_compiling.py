@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["import_in_processes"]
-
 
 def import_in_processes(config: pytest.Config) -> None:
     """Import a share of the modules of tests here, and each other share in a fork. A fresh checkout is compiled in half of the time."""

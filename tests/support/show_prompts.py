@@ -27,8 +27,6 @@ from tests.support.moderated_debates import QUESTION, ModeratedScript, moderated
 from tests.support.orchestration import agent, backstage, make_debate, with_fields, with_spec
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
-__all__ = ["long_answer", "main"]
-
 _GATEWAYS: Mapping[str, Callable[[int], ScriptedGateway]] = {
     "panel": lambda _: ScriptedGateway(),
     "arena": lambda _: ArenaScript().gateway(),

@@ -12,8 +12,6 @@ from pathlib import Path
 from posixpath import normpath
 from typing import Final
 
-__all__ = ["list_pages", "write_pages"]
-
 ROOT: Final = Path(__file__).parents[2]
 _BESIDE: Final = (
     "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "THIRD_PARTY.md", "docker/README.md", "k8s/README.md",

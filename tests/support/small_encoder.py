@@ -13,8 +13,6 @@ from tokenizers.processors import TemplateProcessing
 from parley.convergence.encoder import EncoderFiles
 from parley.convergence.head import EncoderHead, Task
 
-__all__ = ["HEAD_NUMBERS", "write_encoder", "write_head"]
-
 _WORDS = ("[CLS]", "[SEP]", "[UNK]", "keep", "split", "the", "monolith", "it", "into", "services")
 HEAD_NUMBERS = 4
 """Numbers of its vector."""

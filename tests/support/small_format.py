@@ -26,8 +26,6 @@ from parley.v1.event_pb2 import PhaseEntered, StepFailed
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["SMALL", "SMALL_2", "WAIT_SECONDS", "formats_with_small", "used_by_consent", "voting"]
-
 VOTE = Activity("vote", "votes", "Votes")
 ANSWER = Activity("statement", "writes the statement")
 CONSENT = Activity("consent", "says whether it can live with it", "Consent")

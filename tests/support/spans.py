@@ -9,8 +9,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-__all__ = ["ended_spans", "forget_spans", "spans_when"]
-
 
 @cache
 def _exporter() -> InMemorySpanExporter:

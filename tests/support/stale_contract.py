@@ -7,8 +7,6 @@ import pytest
 
 from tests.support.guides import ROOT
 
-__all__ = ["note_stale_contract"]
-
 _MISSING: Final = re.compile(
     r"cannot import name '(\w+)' from 'parley\.v1\."
     r"|module 'parley\.v1\.\w+' has no attribute '(\w+)'"

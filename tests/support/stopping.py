@@ -35,8 +35,6 @@ from tests.support.orchestration import Backstage, backstage
 from tests.support.passing_log import PassingLog
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["Held", "Play"]
-
 _FILE = "parley.db"
 
 

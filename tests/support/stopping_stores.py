@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 from parley.storage.ports import Collection, Document, Documents, Vectors
 
-__all__ = ["StoppedError", "StoppingDocuments", "StoppingVectors", "Writes"]
-
 T = TypeVar("T")
 
 

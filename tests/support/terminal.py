@@ -22,8 +22,6 @@ from tests.support.process_status import state_of
 from tests.support.warm_process import Job
 from tests.support.warm_start import COMMAND, WarmStart
 
-__all__ = ["CTRL_C", "CTRL_D", "Terminal", "on_terminal"]
-
 CTRL_C = b"\x03"
 CTRL_D = b"\x04"
 _LINES = 40

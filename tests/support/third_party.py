@@ -20,8 +20,6 @@ from packaging.utils import canonicalize_name
 from parley.convergence import model_files
 from parley.gateway.local_model.catalogue import QWEN, SMOLLM2, Packaged, Parts
 
-__all__ = ["Model", "Package", "list_models", "list_packages", "render", "require_licences"]
-
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "THIRD_PARTY.md"
 IMAGES: Final = ("convergence", "edge", "gateway", "memory", "orchestrator", "ratings")

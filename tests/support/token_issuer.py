@@ -8,8 +8,6 @@ import jwt
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-__all__ = ["AUDIENCE", "TokenIssuer"]
-
 AUDIENCE = "parley"
 
 

@@ -16,8 +16,6 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_serv
 from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-__all__ = ["Collector", "HttpCollector", "Span", "collecting", "collecting_http"]
-
 _KINDS = {trace_pb2.Span.SPAN_KIND_CLIENT: "client", trace_pb2.Span.SPAN_KIND_SERVER: "server"}
 
 

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PLACES", "find_other_versions", "read_version", "set_version"]
-
 ROOT: Final = Path(__file__).parents[2]
 _SOURCE: Final = "pyproject.toml"
 _NUMBER: Final = r"\d+\.\d+\.\d+(?:[a-z-][\w.]*)?"

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable
 
-__all__ = ["until"]
-
 
 def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
     """Wait until a condition holds."""

@@ -33,8 +33,6 @@ from tests.support.model_server.answers import made_up
 from tests.support.model_server.rules import Call
 from tests.support.model_server.wire import wanted_schema
 
-__all__ = ["Walk", "measure_walks"]
-
 _QUESTION: Final = "ZEBRAQUESTION"
 _ANSWER: Final = "ZEBRAANSWER"
 _SOURCES: Final = f"services{os.sep}parley{os.sep}"

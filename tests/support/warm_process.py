@@ -27,8 +27,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, NoReturn
 
-__all__ = ["IMPORTED_ON_USE", "Job", "hold_turn", "import_whole"]
-
 IMPORTED_ON_USE: Final = (
     "parley.config",
     "parley.convergence",

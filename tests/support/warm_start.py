@@ -24,16 +24,6 @@ from typing import Final
 
 from tests.support.warm_process import IMPORTED_ON_USE, Job, hold_turn
 
-__all__ = [
-    "COMMAND",
-    "GATEWAY",
-    "IMPORTED_BY_A_CLIENT",
-    "MODEL_SERVER",
-    "WarmStart",
-    "list_command",
-    "write_command",
-]
-
 COMMAND: Final = "parley.cli"
 GATEWAY: Final = "parley.gateway"
 MODEL_SERVER: Final = "tests.support.model_server"

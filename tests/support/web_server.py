@@ -10,8 +10,6 @@ from parley.orchestrator.outgoing.reach import Reach
 from parley.orchestrator.research.fetcher import Fetcher
 from tests.support.http_server import serve_app
 
-__all__ = ["WEB_NETWORK", "fetcher_of", "web_server"]
-
 WEB_NETWORK = ip_network("127.0.0.2/32")
 
 

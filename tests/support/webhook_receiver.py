@@ -11,8 +11,6 @@ from standardwebhooks import Webhook
 
 from tests.support.http_server import serve_app
 
-__all__ = ["Received", "WebhookReceiver", "answers", "breaks_off", "stalls", "webhook_receiver"]
-
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

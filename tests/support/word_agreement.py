@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ["WordAgreement"]
-
 
 class WordAgreement:
     """Takes two positions for the same answer if they share their first word of choice.

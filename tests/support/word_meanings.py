@@ -6,8 +6,6 @@ from parley.memory.embedding import Embedding, EmbeddingClient
 from parley.memory.stored_vectors import to_vector
 from parley.runtime.errors import unavailable
 
-__all__ = ["WordMeanings"]
-
 
 class WordMeanings(EmbeddingClient):
     """Embeds a text by the first of `words` that is in it. It needs no service; `away` is as if that did not answer."""

@@ -13,8 +13,6 @@ from parley.runtime.identity.service_tokens import ServiceSigner
 from parley.runtime.loopback import loopback_port
 from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls
 
-__all__ = ["channel_settings"]
-
 _SERVICE: Final = "operator"
 _Headers = Callable[[], Sequence[tuple[str, str]]]
 

@@ -23,8 +23,6 @@ from parley.v1.receipt_pb2 import GetReceiptResponse
 if TYPE_CHECKING:
     import zipfile
 
-__all__ = ["export"]
-
 _PARTIAL: Final = ".partial"
 _RESULT_MODULES: Final = (convergence_pb2, gateway_pb2, memory_pb2, ratings_pb2)
 """The modules of messages that are results of steps; protobuf only knows messages of imported modules."""

@@ -13,18 +13,6 @@ from google.protobuf.message import Message
 from parley.runtime.contract_methods import method_option
 from parley.v1.access_pb2 import max_request_bytes as max_bytes_option
 
-__all__ = [
-    "MAX_ENTRIES",
-    "MAX_FIELDS",
-    "MAX_MESSAGE_BYTES",
-    "MAX_PUBLIC_BYTES",
-    "find_crowded_field",
-    "find_crowded_field_in_bytes",
-    "has_more_fields",
-    "is_crowded_json",
-    "max_request_bytes",
-]
-
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """gRPC refuses a larger message with a status that does not say why, so none is sent."""
 MAX_PUBLIC_BYTES: Final = 16 * 1024

@@ -14,8 +14,6 @@ from prometheus_client.exposition import choose_encoder
 
 from parley.runtime.errors import ConfigurationError
 
-__all__ = ["serve_metrics"]
-
 _PORT: Final = "OTEL_EXPORTER_PROMETHEUS_PORT"
 _HOST: Final = "OTEL_EXPORTER_PROMETHEUS_HOST"
 _CONNECTIONS: Final = 16

@@ -15,23 +15,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "JUDGE_SEAT",
-    "LURE",
-    "OPTIONS",
-    "PANELS",
-    "REGIMES",
-    "SEATS",
-    "Kind",
-    "Panel",
-    "Question",
-    "Regime",
-    "answers",
-    "questions",
-    "revised",
-    "with_another",
-]
-
 OPTIONS: Final = ("copper", "gold", "iron", "silver")
 LURE: Final = 0.78
 """Probability that a wrong answer is the lure: two wrong agents then agree on about 60 % of questions, as real pairs do."""

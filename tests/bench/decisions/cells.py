@@ -15,8 +15,6 @@ from tests.bench.decisions.deciding import Ballots, decided, judged, right_by_dr
 from tests.bench.decisions.histories import Weights, weights_after
 from tests.bench.decisions.stops import adaptive_end, asked_in_turn
 
-__all__ = ["Cell", "Size", "cells"]
-
 HISTORIES: Final = 10
 """Histories of a panel in one seed; each tells the weights of a part of its questions."""
 

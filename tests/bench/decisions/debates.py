@@ -16,20 +16,6 @@ from parley.v1.arena_pb2 import (
 )
 from tests.bench.decisions.agents import Panel, Question, Regime, revised
 
-__all__ = [
-    "AFTER_ALL",
-    "AFTER_DRAFTS",
-    "NAMES",
-    "ROUNDS",
-    "TOPOLOGIES",
-    "Course",
-    "End",
-    "calls",
-    "edges",
-    "held",
-    "seats",
-]
-
 NAMES: Final = ("ada", "bo", "cy", "dee", "eve", "fay")
 """The agents, seat by seat."""
 ROUNDS: Final = 3

@@ -7,8 +7,6 @@ from functools import lru_cache
 from parley.orchestrator.model import voting
 from tests.bench.decisions.debates import NAMES
 
-__all__ = ["Ballots", "by_drafts", "by_last_vote", "decided", "judged", "right_by_drafts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ballots:

@@ -18,8 +18,6 @@ from tests.bench.decisions.scripted import JUDGE, Case, ScriptedAgents, asked
 from tests.bench.system import system
 from tests.support.model_server import ModelServer
 
-__all__ = ["ADAPTIVE", "FIXED", "Debated", "debated", "routes"]
-
 FIXED: Final = StoppingSettings(
     convergence=False, ready_signal=False, unanimous_drafts=False, stable_positions=False
 )

@@ -10,8 +10,6 @@ from parley.ratings.elo import START, rating_changes
 from parley.ratings.weights import WeightRule, weigh
 from tests.bench.decisions.agents import SEATS, Panel, questions
 
-__all__ = ["JUDGED", "JUDGE_RIGHT", "Weights", "weights_after"]
-
 JUDGED: Final = 60
 """Debates that were judged before."""
 JUDGE_RIGHT: Final = 0.9

@@ -17,8 +17,6 @@ from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, PANELS, Answers, K
 from tests.bench.decisions.deciding import by_drafts
 from tests.bench.decisions.histories import JUDGE_RIGHT
 
-__all__ = ["CASES", "HISTORIES", "JUDGES", "JudgeCell", "judge_cells"]
-
 _OPEN, _LOUD, _SYCOPHANT = Kind.OPEN, Kind.LOUD_FOOL, Kind.SYCOPHANT
 _CASES: Final = (
     Panel("three equal ones", 10, (0.7,) * 3, (0, 1, 2)),

@@ -18,8 +18,6 @@ from parley.orchestrator.model.model_families import family_of
 from parley.orchestrator.model.voting import Ballot, count_votes, group_options
 from tests.support.real_debates import RealDebate, read_real_debates
 
-__all__ = ["CALLED_STRONGER", "Gain", "real_gains"]
-
 _LEAD: Final = 0.1
 """By how much more often a stronger model is right."""
 _DRAWS: Final = 2000

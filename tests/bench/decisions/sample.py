@@ -14,8 +14,6 @@ from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debated
 from tests.bench.decisions.scripted import Case
 from tests.bench.decisions.stops import adaptive_end
 
-__all__ = ["Sample", "sampled"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -17,8 +17,6 @@ from tests.support.model_server import Call
 from tests.support.model_server.wire import wanted_schema
 from tests.support.model_server.words import sentence
 
-__all__ = ["JUDGE", "Case", "ScriptedAgents", "asked"]
-
 JUDGE: Final = "judge"
 _PROPOSAL_WORDS: Final = 370
 """About 2,500 characters."""

@@ -18,8 +18,6 @@ from parley.orchestrator.model.stopping import (
 from parley.v1.arena_pb2 import ArenaSettings
 from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, NAMES, ROUNDS, Course, End, edges
 
-__all__ = ["adaptive_end", "asked_in_turn"]
-
 assert isinstance(SETTINGS.defaults, ArenaSettings)
 _STOPPING: Final = SETTINGS.defaults.stopping
 

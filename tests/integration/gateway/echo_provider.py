@@ -13,8 +13,6 @@ from parley.gateway.wire.capabilities import EndpointCapabilities
 from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider, Reply
 from parley.gateway.wire.streams import Listener
 
-__all__ = ["KIND"]
-
 
 @dataclass(slots=True)
 class EchoEndpoint:

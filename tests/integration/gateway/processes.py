@@ -18,8 +18,6 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from tests.support.warm_process import Job
 from tests.support.warm_start import GATEWAY, WarmStart
 
-__all__ = ["GatewayProcess", "ask_until_answered", "gateway_process"]
-
 
 @dataclass(frozen=True, slots=True)
 class GatewayProcess:

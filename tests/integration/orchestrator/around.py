@@ -28,8 +28,6 @@ from parley.v1.panel_pb2 import (
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of, orchestrating
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
 
-__all__ = ["AGREE", "TWO", "Around", "create", "follow", "get_closed", "value"]
-
 M = TypeVar("M", bound=Message)
 AGREE = Termination(rule=TERMINATION_RULE_CONVERGENCE)
 TWO = [Participant(agent_id="ada"), Participant(agent_id="bo")]

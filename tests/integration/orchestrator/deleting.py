@@ -21,8 +21,6 @@ from parley.v1 import orchestrator_pb2 as pb
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Orchestrator, until
 
-__all__ = ["WITHIN", "Failing", "delete_debate", "deletions", "hold_to_rest"]
-
 WITHIN = 10.0
 
 

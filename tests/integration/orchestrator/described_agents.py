@@ -4,8 +4,6 @@ from typing import Any
 
 from parley.v1 import agent_pb2, debate_pb2
 
-__all__ = ["inline"]
-
 
 def inline(name: str, role: str = "architect", **fields: Any) -> debate_pb2.Participant:
     return debate_pb2.Participant(agent=agent_pb2.Agent(id=name, role=role, **fields))

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["DEVIATIONS", "WHOLE", "Deviation"]
-
 WHOLE: Final[Mapping[str, Any]] = {
     "description": "Keep one process.",
     "implementation": "Begin today.",

@@ -9,8 +9,6 @@ from tests.integration.orchestrator.lenient_answers import WHOLE
 from tests.support.model_server import Call
 from tests.support.model_server.wire import wanted_schema
 
-__all__ = ["ODD_ANSWERS", "OddAnswer"]
-
 _TEXT: Final = json.dumps(WHOLE, indent=2)
 _SAYS: Final = "Keep one process."
 

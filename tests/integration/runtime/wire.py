@@ -7,8 +7,6 @@ import grpc
 
 from parley.runtime.server import Service
 
-__all__ = ["client_stream", "collect_method", "make_service", "method", "stream", "stream_method", "unary"]
-
 
 def unary(handler: Any) -> "grpc.RpcMethodHandler[bytes, bytes]":
     return grpc.unary_unary_rpc_method_handler(handler)

@@ -33,8 +33,6 @@ from tests.support.orchestration import (
 from tests.support.scripted_answers import answer_text
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["arenas"]
-
 
 def _arena_spec(settings: ArenaSettings, agents: int, **fields: object) -> Callable[[str], DebateCreated]:
     return lambda version: with_spec(arena_spec(agents, settings, **fields), format=version)

@@ -13,8 +13,6 @@ from tests.support.orchestration import (
 )
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["EVALUATION"]
-
 
 def _evaluation_spec(format_id: str) -> DebateCreated:
     evaluated = EvaluatedDebate(

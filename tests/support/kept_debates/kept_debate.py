@@ -16,8 +16,6 @@ from tests.support.orchestration import (
 )
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["FOLDER", "KeptDebate", "Person"]
-
 FOLDER: Final = Path(__file__).parents[2] / "data" / "logs"
 
 

@@ -21,8 +21,6 @@ from tests.support.orchestration import (
 )
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["moderated"]
-
 _OWN = Perspective(
     name="Compliance First",
     priorities=["audit trails"],

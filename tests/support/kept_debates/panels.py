@@ -35,8 +35,6 @@ from tests.support.orchestration import (
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
 
-__all__ = ["panels"]
-
 
 def _rounds_spec(version: str) -> DebateCreated:
     return make_debate(

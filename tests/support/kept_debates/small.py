@@ -20,8 +20,6 @@ from tests.support.small_format import (
     voting,
 )
 
-__all__ = ["EVERYTHING"]
-
 
 def _small_spec(version: str) -> DebateCreated:
     spec = make_debate(2, 1, limits=make_limits(max_tokens=1800))

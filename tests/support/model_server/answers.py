@@ -14,9 +14,6 @@ from tests.support.model_server.schema_instance import instance
 from tests.support.model_server.wire import BAD_BYTES_MARK, Reply, wanted_schema
 from tests.support.model_server.words import count_tokens, sentence
 
-__all__ = ["digest_of", "made_up", "reply_to", "spoiled"]
-
-
 _ASKED_FOR_POSITION = "line `Position: `"
 
 

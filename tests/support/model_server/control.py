@@ -13,8 +13,6 @@ from tests.support.model_server.latency import Latency
 from tests.support.model_server.rules import RuleBook, rule_from_json
 from tests.support.model_server.settings import Switches
 
-__all__ = ["HANDLING", "apply", "control", "show_ledger"]
-
 HANDLING = web.AppKey("handling", Handling)
 _SWITCHES = TypeAdapter(Switches)
 _LATENCY = TypeAdapter(Latency)

@@ -9,8 +9,6 @@ from hashlib import blake2b
 from math import sqrt
 from sys import byteorder
 
-__all__ = ["as_base64", "embed"]
-
 _PLACES_PER_WORD = 4
 _WORD = re.compile(r"\w+")
 

@@ -8,16 +8,6 @@ from email.utils import format_datetime
 from enum import StrEnum
 from typing import Any
 
-__all__ = [
-    "TEXT_FAULTS",
-    "ErrorShape",
-    "Fault",
-    "FaultKind",
-    "context_overflow",
-    "error",
-    "unknown_model",
-]
-
 
 class FaultKind(StrEnum):
     """What happens instead of an answer, or to it. On a call that is not streamed, "in mid-stream" means half

@@ -23,8 +23,6 @@ from tests.support.model_server.settings import Switches, refusal
 from tests.support.model_server.wire import Reply, Stream, encode, prompt_of
 from tests.support.model_server.words import count_tokens, split_words
 
-__all__ = ["Handling"]
-
 _JSON = {"Content-Type": "application/json"}
 _SSE = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
 

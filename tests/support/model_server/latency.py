@@ -7,8 +7,6 @@ from math import exp
 from statistics import NormalDist
 from time import monotonic
 
-__all__ = ["BENCH_KEY_HEADER", "Latency", "sleep_until"]
-
 BENCH_KEY_HEADER = "X-Parley-Bench-Key"
 """A caller that sends this header names the draw itself: same seed and key, same latency."""
 

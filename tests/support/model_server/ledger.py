@@ -12,8 +12,6 @@ from typing import Any
 
 from tests.support.model_server.rules import Call
 
-__all__ = ["Ledger", "Outcome", "Record", "most_at_once", "read_ledger"]
-
 _KEPT_HEADERS = frozenset(
     {"user-agent", "traceparent", "idempotency-key", "x-request-id", "x-stainless-retry-count"}
 )

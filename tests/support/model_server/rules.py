@@ -12,19 +12,6 @@ from tests.support.model_server.faults import TEXT_FAULTS, Fault
 from tests.support.model_server.latency import Latency
 from tests.support.model_server.tools import tool_results_of, tools_of
 
-__all__ = [
-    "ANY",
-    "Answer",
-    "Call",
-    "Match",
-    "Reasoned",
-    "Rule",
-    "RuleBook",
-    "ToolCall",
-    "ToolCalls",
-    "rule_from_json",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:

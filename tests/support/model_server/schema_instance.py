@@ -9,8 +9,6 @@ from typing import Any
 
 from tests.support.model_server.words import sentence
 
-__all__ = ["UnsupportedSchemaError", "instance"]
-
 _SMALL_UNTIL_DEPTH = 4
 _DEEPEST = 40
 _FORMATS = {

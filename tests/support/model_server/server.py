@@ -16,8 +16,6 @@ from tests.support.model_server.ledger import Ledger
 from tests.support.model_server.rules import Answer, Rule, RuleBook
 from tests.support.model_server.settings import Switches
 
-__all__ = ["ModelServer"]
-
 _LARGEST_REQUEST = 256 * 1024 * 1024
 # aiohttp takes 0 for "wait without end".
 _AT_ONCE = 0.001

@@ -10,8 +10,6 @@ from tests.support.model_server.tools import has_reasoning, tool_results_of, too
 from tests.support.model_server.wire import wanted_schema
 from tests.support.model_server.words import count_tokens
 
-__all__ = ["PATHS", "Switches", "refusal"]
-
 PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/embeddings", "/v1/models"})
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["has_reasoning", "tool_results_of", "tools_of"]
-
 
 def tools_of(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the tools that a request describes; Chat has each in a `function` of its own."""

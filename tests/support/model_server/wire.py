@@ -7,8 +7,6 @@ from typing import Any
 
 from tests.support.model_server.rules import ToolCall
 
-__all__ = ["BAD_BYTES_MARK", "Reply", "Stream", "encode", "event", "prompt_of", "wanted_schema"]
-
 BAD_BYTES_MARK = "\ue000"
 """Stands in a text where bytes that are not UTF-8 go out."""
 _BAD_BYTES = b"\xff\xfe\xc3"

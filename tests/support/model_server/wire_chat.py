@@ -6,8 +6,6 @@ from typing import Any
 from tests.support.model_server.wire import Reply, Stream, encode, event
 from tests.support.model_server.words import split_words
 
-__all__ = ["body", "stream"]
-
 
 def body(reply: Reply, request: Mapping[str, Any]) -> bytes:
     """Return the whole reply as one JSON object."""

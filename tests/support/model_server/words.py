@@ -3,8 +3,6 @@
 import re
 from random import Random
 
-__all__ = ["count_tokens", "sentence", "split_words"]
-
 _TEXT = (
     "the plan holds because each part can be tested alone and what fails is seen early while cost grows "
     "slowly with load so teams keep one clear owner for every queue cache index and store before they "

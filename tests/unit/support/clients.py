@@ -6,8 +6,6 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from tests.support.model_server import ModelServer
 
-__all__ = ["Asking", "ask", "client_of", "deltas", "openai_client", "stream_text"]
-
 
 @asynccontextmanager
 async def client_of(

@@ -16,17 +16,6 @@ from parley.gateway.wire.json_fields import as_count, as_mapping, as_mappings, a
 from parley.gateway.wire.streams import Listener
 from parley.runtime.byte_budget import ByteBudget
 
-__all__ = [
-    "SENDING_BYTES",
-    "Endpoint",
-    "EndpointLimits",
-    "ListedModel",
-    "Provider",
-    "Reply",
-    "ToolsRefused",
-    "text_models",
-]
-
 
 class Provider(Struct, frozen=True):
     """Who serves models, and where.

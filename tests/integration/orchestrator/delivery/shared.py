@@ -11,8 +11,6 @@ from parley.v1.hook_pb2 import (
     HOOK_EVENT_WAITING,
 )
 
-__all__ = ["ALL", "DAY", "make_async"]
-
 ALL = (
     HOOK_EVENT_CONCLUDED,
     HOOK_EVENT_FAILED,

@@ -10,8 +10,6 @@ from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import RoundFinished, RoundStarted
 from tests.integration.orchestrator.outside.haiku import HAIKU, SECTION, Haiku, write_haiku
 
-__all__ = ["CONTEST"]
-
 
 async def contest(debate: Debate) -> Outcome:
     """Hold the contest."""

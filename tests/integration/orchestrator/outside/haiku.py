@@ -10,8 +10,6 @@ from parley.orchestrator.phases.prompting import instruction, preamble
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import StepFailed
 
-__all__ = ["HAIKU", "SECTION", "Haiku", "write_haiku"]
-
 HAIKU = Activity("haiku", "writes a haiku", "Haiku")
 SECTION = "haiku"
 

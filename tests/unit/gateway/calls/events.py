@@ -2,8 +2,6 @@
 
 from parley.v1.gateway_pb2 import GenerateResponse, RouteAttemptStarted, TextDelta
 
-__all__ = ["attempt", "delta"]
-
 
 def attempt(number: int, route: str) -> GenerateResponse:
     return GenerateResponse(route_attempt=RouteAttemptStarted(number=number, route=route))
