@@ -189,7 +189,7 @@ def test_every_setting_says_what_it_may_be(field: FieldDescriptor) -> None:
     )
 
 
-def _own_fields(trees: Sequence[ast.Module]) -> set[tuple[str, str]]:
+def _list_own_fields(trees: Sequence[ast.Module]) -> set[tuple[str, str]]:
     """Name the fields of our classes, as they are read: `situation.cites` of `Situation`, `plan.total` of `RoundPlan`."""
     classes = [each for tree in trees for each in ast.walk(tree) if isinstance(each, ast.ClassDef)]
     return {
@@ -204,7 +204,7 @@ def _own_fields(trees: Sequence[ast.Module]) -> set[tuple[str, str]]:
 def _settings_read_in(folder: Path) -> set[str]:
     """Name what is read of an object that is none of our own: a field of ours may have a setting's name, and says nothing of it."""
     trees = parse_folder(folder)
-    own = _own_fields(trees)
+    own = _list_own_fields(trees)
     return {
         each.attr
         for tree in trees
@@ -256,7 +256,7 @@ def test_defaults_are_values_of_their_fields_and_in_range(kind: type[Message]) -
             default_of(message_factory.GetMessageClass(field.containing_type), field.name)
 
 
-def otherwise(field: str) -> str:
+def read_default(field: str) -> str:
     """What the contract says in words of a limit's default."""
     said = setting_of(DebateLimits.DESCRIPTOR.fields_by_name[field])
     assert said is not None
@@ -264,9 +264,9 @@ def otherwise(field: str) -> str:
 
 
 def test_the_words_on_other_defaults_of_limits_are_what_the_code_sets() -> None:
-    assert f"for `moderated` {seconds_of(MODERATED.limits.round):g}" in otherwise("round")
-    assert f"for `moderated` {seconds_of(MODERATED.limits.total):g}" in otherwise("total")
-    assert f"with `parley debate` {WAITING_SECONDS}" in otherwise("waiting")
+    assert f"for `moderated` {seconds_of(MODERATED.limits.round):g}" in read_default("round")
+    assert f"for `moderated` {seconds_of(MODERATED.limits.total):g}" in read_default("total")
+    assert f"with `parley debate` {WAITING_SECONDS}" in read_default("waiting")
 
 
 KINDS: dict[str, Any] = {

@@ -25,7 +25,7 @@ def load_both(name: str, key: str) -> list[dict[str, Any]]:
     return [each for half in HALVES for each in load(f"{name}-{half}.yaml", key)]
 
 
-def unique(values: list[Any]) -> bool:
+def are_unique(values: list[Any]) -> bool:
     return len(values) == len(set(values))
 
 
@@ -36,8 +36,8 @@ def sentences(text: str) -> int:
 def test_each_of_the_thousand_memories_is_a_dated_decision() -> None:
     memories = load("memory/memories.yaml", "memories")
     assert len(memories) == 1000
-    assert unique([each["id"] for each in memories])
-    assert unique([each["question"] for each in memories])
+    assert are_unique([each["id"] for each in memories])
+    assert are_unique([each["question"] for each in memories])
     for each in memories:
         assert 1 <= sentences(each["conclusion"]) <= 4, each
         assert each["strength"] in {"unanimous", "strong", "moderate", "weak", "split"}, each
@@ -52,7 +52,7 @@ def test_half_of_the_questions_name_memories_that_exist(half: str) -> None:
     assert Counter(bool(each["relevant"]) for each in questions) == {True: 50, False: 10}
     for each in questions:
         named = each["relevant"] + each["near_misses"]
-        assert unique(named)
+        assert are_unique(named)
         assert ids.issuperset(named), each
         assert bool(each["relevant"]) == bool(each["near_misses"]), each
         assert len(each["relevant"]) <= 3
@@ -61,9 +61,9 @@ def test_half_of_the_questions_name_memories_that_exist(half: str) -> None:
 
 def test_no_memory_belongs_to_two_questions() -> None:
     questions = load_both("memory/recall", "questions")
-    assert unique([each["id"] for each in questions])
-    assert unique([each["text"] for each in questions])
-    assert unique([name for each in questions for name in each["relevant"] + each["near_misses"]])
+    assert are_unique([each["id"] for each in questions])
+    assert are_unique([each["text"] for each in questions])
+    assert are_unique([name for each in questions for name in each["relevant"] + each["near_misses"]])
 
 
 def test_each_open_question_with_an_answer_is_asked_in_two_other_wordings() -> None:
@@ -71,7 +71,7 @@ def test_each_open_question_with_an_answer_is_asked_in_two_other_wordings() -> N
     questions = load("memory/recall-open.yaml", "questions")
     assert [each["id"] for each in reworded] == [each["id"] for each in questions if each["relevant"]]
     texts = [each["text"] for each in questions] + [text for each in reworded for text in each["texts"]]
-    assert unique(texts)
+    assert are_unique(texts)
     assert len(texts) == len(questions) + 2 * len(reworded)
 
 
@@ -96,7 +96,7 @@ def test_half_of_the_ledgers_label_pairs_of_stands(half: str) -> None:
 
 def test_a_quarter_of_the_ledgers_has_no_flip() -> None:
     ledgers = load_both("memory/flips", "ledgers")
-    assert unique([each["id"] for each in ledgers])
+    assert are_unique([each["id"] for each in ledgers])
     assert sum(not each["flips"] for each in ledgers) == 15
 
 
@@ -109,22 +109,22 @@ def test_half_of_the_claims_of_each_answer_are_supported_by_what_was_said(half: 
         assert 1 <= len(each["sources"]) <= 3
         assert all(80 <= len(said["text"].split()) <= 200 for said in each["contributions"]), each["id"]
         ids = [part["id"] for part in each["contributions"] + each["sources"]]
-        assert unique(ids)
+        assert are_unique(ids)
         assert Counter(claim["supported"] for claim in each["claims"]) == {True: 5, False: 5}
         for claim in each["claims"]:
             assert claim["supported"] == bool(claim["supported_by"]) == ("why" not in claim), claim
-            assert unique(claim["supported_by"] + claim["opposed_by"]), claim
+            assert are_unique(claim["supported_by"] + claim["opposed_by"]), claim
             assert set(ids).issuperset(claim["supported_by"] + claim["opposed_by"]), claim
 
 
 def test_each_claim_to_train_on_has_a_text_that_supports_it_and_one_that_does_not() -> None:
     pairs = load("analysis/support-train.yaml", "pairs")
     assert len(pairs) == 92
-    assert unique([each["id"] for each in pairs])
+    assert are_unique([each["id"] for each in pairs])
     texts = [each[name] for each in pairs for name in ("text", "other_text")]
     claims = [each[name] for each in pairs for name in ("supported", "other_supported")]
-    assert unique(texts)
-    assert unique(claims)
+    assert are_unique(texts)
+    assert are_unique(claims)
     assert {each["kind"] for each in pairs} == {
         "number",
         "reversed",
@@ -152,7 +152,7 @@ def test_half_of_the_graphs_name_claims_that_exist(half: str) -> None:
     for each in graphs:
         ids = [claim["id"] for claim in each["claims"]]
         edges = each["supports"] + each["attacks"]
-        assert unique(ids)
+        assert are_unique(ids)
         assert 5 <= len(ids) <= 15
         assert set(ids).issuperset([each["verdict"], *each["cruxes"]])
         assert set(ids).issuperset(edge[end] for edge in edges for end in ("source", "target"))
@@ -162,5 +162,5 @@ def test_half_of_the_graphs_name_claims_that_exist(half: str) -> None:
 
 
 def test_the_ids_of_answers_and_graphs_are_unique() -> None:
-    assert unique([each["id"] for each in load_both("analysis/grounded", "answers")])
-    assert unique([each["id"] for each in load_both("analysis/cruxes", "graphs")])
+    assert are_unique([each["id"] for each in load_both("analysis/grounded", "answers")])
+    assert are_unique([each["id"] for each in load_both("analysis/cruxes", "graphs")])

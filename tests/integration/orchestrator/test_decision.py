@@ -17,7 +17,7 @@ from parley.v1.event_pb2 import Claimed, Closed, Concluded
 from parley.v1.moderated_pb2 import ModeratedOutcome
 from tests.support.debate_logs import left_behind
 from tests.support.orchestration import backstage, orchestrating
-from tests.unit.orchestrator.made_logs import DEBATE, created, log
+from tests.unit.orchestrator.made_logs import DEBATE, log, make_created
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 DECIDED = Concluded(outcome=Outcome(description="d", moderated=ModeratedOutcome(topic="A cache?", rounds=1)))
@@ -28,7 +28,7 @@ async def client_of(
     folder: Path, gateway: RunningServer, *payloads: Payload, debate_format: str = "moderated@1"
 ) -> AsyncIterator[ParleyClient]:
     """A client of an orchestrator that holds this debate, and leaves it as it is."""
-    creation = create_event("created", created(format=debate_format))
+    creation = create_event("created", make_created(format=debate_format))
     async with backstage(folder) as stage:
         await left_behind(stage, log(creation, Claimed(owner="a"), *payloads))
     async with (

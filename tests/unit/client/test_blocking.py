@@ -31,7 +31,7 @@ from parley.client.connection import Connection
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 from tests.support.waiting import until
-from tests.unit.client.test_watching import one_round
+from tests.unit.client.test_watching import run_one_round
 
 
 def methods(client: type) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def test_they_have_every_method_of_the_others_with_its_parameters_and_its_words(
 
 
 def test_a_debate_is_held_watched_over_breaks_read_and_exported_without_asyncio(tmp_path: Path) -> None:
-    orchestrator = ScriptedOrchestrator(script=one_round, stream_breaks=[0, 1, 0, 3, 2])
+    orchestrator = ScriptedOrchestrator(script=run_one_round, stream_breaks=[0, 1, 0, 3, 2])
     with scripted(orchestrator), SyncParleyClient(orchestrator.address, "acme") as parley:
         debate_id = parley.create_debate(DebateSpec(question="Which?"))
         assert_type(debate_id, str)
@@ -201,15 +201,15 @@ def test_an_iteration_that_is_collected_in_the_thread_of_the_client_holds_nothin
 
 
 def test_several_threads_use_one_client() -> None:
-    orchestrator = ScriptedOrchestrator(script=one_round)
+    orchestrator = ScriptedOrchestrator(script=run_one_round)
     with scripted(orchestrator), SyncParleyClient(orchestrator.address) as parley:
         parley.create_debate(DebateSpec(question="Which?"))
 
-        def watched(_: int) -> int:
+        def count_events(_: int) -> int:
             return len(list(parley.watch(DEBATE_ID)))
 
         with ThreadPoolExecutor(4) as threads:
-            assert list(threads.map(watched, range(8))) == [10] * 8
+            assert list(threads.map(count_events, range(8))) == [10] * 8
 
 
 def test_failures_are_those_of_the_other_clients() -> None:

@@ -48,11 +48,11 @@ async def test_the_result_of_a_step_that_only_a_newer_contract_knows_is_written_
 async def test_what_is_no_id_of_a_debate_names_no_entry_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    async def listed(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
+    async def list_debates(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
         yield DebateSummary(id=DEBATE_ID)
         yield DebateSummary(id=name)
 
-    monkeypatch.setattr(ParleyClient, "list", listed)
+    monkeypatch.setattr(ParleyClient, "list", list_debates)
     orchestrator = ScriptedOrchestrator()
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address) as parley:
@@ -115,11 +115,11 @@ async def test_a_debate_that_was_deleted_since_it_was_listed_is_passed_over(
 ) -> None:
     gone = "deb-20260101-000000-aaaaaaaa"
 
-    async def listed(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
+    async def list_debates(_: ParleyClient) -> AsyncGenerator[DebateSummary, None]:
         yield DebateSummary(id=gone)
         yield DebateSummary(id=DEBATE_ID)
 
-    monkeypatch.setattr(ParleyClient, "list", listed)
+    monkeypatch.setattr(ParleyClient, "list", list_debates)
     orchestrator = ScriptedOrchestrator()
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address) as parley:

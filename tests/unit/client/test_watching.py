@@ -13,7 +13,7 @@ from parley.v1.event_pb2 import RoundStarted, StepSucceeded
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 
 
-def one_round(debate: ScriptedDebate) -> None:
+def run_one_round(debate: ScriptedDebate) -> None:
     debate.add(RoundStarted(number=1, total=1))
     debate.add(None)
     debate.step("ada", "proposal", "Use one.")
@@ -22,7 +22,7 @@ def one_round(debate: ScriptedDebate) -> None:
 
 
 async def test_a_watch_that_breaks_again_and_again_misses_nothing_and_sees_nothing_twice() -> None:
-    orchestrator = ScriptedOrchestrator(script=one_round, stream_breaks=[0, 1, 0, 3, 2])
+    orchestrator = ScriptedOrchestrator(script=run_one_round, stream_breaks=[0, 1, 0, 3, 2])
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address, tenant="acme") as parley:
             debate_id = await parley.create_debate(DebateSpec(question="Which?"))
@@ -69,7 +69,7 @@ async def test_the_text_of_a_batch_is_yielded_before_its_events() -> None:
 
 
 async def test_payloads_are_typed_and_what_is_not_known_is_passed_over() -> None:
-    orchestrator = ScriptedOrchestrator(script=one_round)
+    orchestrator = ScriptedOrchestrator(script=run_one_round)
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address) as parley:
             await parley.create_debate(DebateSpec(question="Which?"))
@@ -91,7 +91,7 @@ async def test_the_log_is_read_as_it_is_stored_over_streams_that_break() -> None
         async with ParleyClient(orchestrator.address) as parley:
             await parley.create_debate(DebateSpec(question="Which?"))
             assert orchestrator.debate is not None
-            one_round(orchestrator.debate)
+            run_one_round(orchestrator.debate)
             async with asyncio.timeout(20):
                 whole = [each async for each in parley.read_log(DEBATE_ID)]
                 rest = [each async for each in parley.read_log(DEBATE_ID, 8)]
@@ -110,7 +110,7 @@ async def test_a_watch_ends_with_the_refusal_of_the_service() -> None:
 
 
 async def test_a_watch_gives_up_when_patience_ends() -> None:
-    orchestrator = ScriptedOrchestrator(script=one_round, stream_breaks=[0] * 1000)
+    orchestrator = ScriptedOrchestrator(script=run_one_round, stream_breaks=[0] * 1000)
     with scripted(orchestrator):
         async with ParleyClient(orchestrator.address, patience=0.5) as parley:
             await parley.create_debate(DebateSpec(question="Which?"))

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "data" / "evaluators"
 FILES = ("single.json", "prompts.json", "openai.json", "mixed.json")
 
 
-def loaded(name: str) -> ConfigFile:
+def load(name: str) -> ConfigFile:
     return config.load(FOLDER / name, evaluators=True)
 
 
@@ -32,14 +32,14 @@ def refusal(given: str | dict[str, Any], name: str = "eval.json") -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_evaluators_alone_load_as_they_are(name: str) -> None:
-    found = loaded(name)
+    found = load(name)
     assert found.evaluators
     assert not found.team_given
     assert all(each.role == "evaluator" for each in found.evaluators)
 
 
 def test_an_evaluator_has_its_prompts_its_model_and_its_time() -> None:
-    first, second = loaded("prompts.json").evaluators
+    first, second = load("prompts.json").evaluators
     assert (first.id, first.name) == ("eval-1", "First evaluator")
     assert first.routes == ("openrouter/google/gemini-2.5-flash-lite",)
     assert (first.timeout_seconds, second.timeout_seconds) == (30, 45)
@@ -50,12 +50,12 @@ def test_an_evaluator_has_its_prompts_its_model_and_its_time() -> None:
 
 
 def test_a_disabled_evaluator_is_left_out() -> None:
-    assert [each.id for each in loaded("openai.json").evaluators] == ["eval-1"]
-    assert loaded("openai.json").evaluators[0].temperature == 0.1
+    assert [each.id for each in load("openai.json").evaluators] == ["eval-1"]
+    assert load("openai.json").evaluators[0].temperature == 0.1
 
 
 def test_keys_that_mean_nothing_are_passed_over_and_a_prompt_that_is_not_there_is_warned_of() -> None:
-    found = loaded("mixed.json")
+    found = load("mixed.json")
     path = FOLDER / "mixed.json"
     assert found.notices == (
         f"{path}:2: trace: has no effect here and is passed over",

@@ -31,19 +31,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def loaded(folder: Path, text: str) -> ConfigFile:
+def load(folder: Path, text: str) -> ConfigFile:
     (folder / "parley.yaml").write_text(text)
     return config.load(folder / "parley.yaml")
 
 
 def problems(folder: Path, text: str) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
-        loaded(folder, text)
+        load(folder, text)
     return tuple(each.replace(f"{folder.resolve()}/", "") for each in caught.value.problems)
 
 
 def test_roles_of_the_file_and_of_the_folder_travel_with_their_agents(folder: Path) -> None:
-    found = loaded(folder, FILE)
+    found = load(folder, FILE)
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(FILE))
     lawyer, poet, simplicity, judge = map(agent_message, (*found.agents, found.judge))
     assert (lawyer.id, lawyer.role, lawyer.own_role.source) == (
@@ -63,7 +63,7 @@ def test_roles_of_the_file_and_of_the_folder_travel_with_their_agents(folder: Pa
 
 
 def test_a_role_of_ones_own_may_take_the_place_of_a_built_in_one(folder: Path) -> None:
-    found = loaded(folder, "agents: [{role: security}]\nroles: {security: {system: Trust nobody.}}\n")
+    found = load(folder, "agents: [{role: security}]\nroles: {security: {system: Trust nobody.}}\n")
     assert agent_message(found.agents[0]).own_role.sections["system"] == "Trust nobody."
 
 

@@ -13,7 +13,7 @@ KEY = "embeddings-0123456789-key"
 ENCODED = base64.b64encode(f"user:{KEY}".encode()).decode()
 
 
-async def said_of(answer: web.Response, path: str = "/v1") -> str:
+async def read_error(answer: web.Response, path: str = "/v1") -> str:
     async def say(_: web.Request) -> web.Response:
         return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
 
@@ -41,7 +41,7 @@ async def said_of(answer: web.Response, path: str = "/v1") -> str:
     ids=["plain", "base64", "at the cut", "url", "escapes"],
 )
 async def test_an_endpoints_error_is_one_short_clean_line_without_the_key(words: str) -> None:
-    message = await said_of(web.json_response({"error": {"message": words}}, status=400))
+    message = await read_error(web.json_response({"error": {"message": words}}, status=400))
     assert KEY[:12] not in message
     assert ENCODED[8:20] not in message
     assert message.isprintable()
@@ -50,9 +50,9 @@ async def test_an_endpoints_error_is_one_short_clean_line_without_the_key(words:
 
 async def test_numbers_that_are_none_are_not_repeated() -> None:
     data = {"data": [{"index": 0, "embedding": [KEY]}], "model": "m", "object": "list"}
-    assert KEY not in await said_of(web.json_response(data))
+    assert KEY not in await read_error(web.json_response(data))
 
 
 async def test_no_redirect_is_followed() -> None:
     moved = web.Response(status=307, headers={"Location": "http://127.0.0.1:9/x"})
-    assert "redirects elsewhere" in await said_of(moved)
+    assert "redirects elsewhere" in await read_error(moved)

@@ -17,7 +17,7 @@ from tests.support.word_agreement import WordAgreement
 from tests.unit.convergence.test_embeddings import HeldEmbedder
 
 
-async def answered(requests: AsyncIterator[pb.EmbedRequest]) -> tuple[int, ParleyError | None]:
+async def answer(requests: AsyncIterator[pb.EmbedRequest]) -> tuple[int, ParleyError | None]:
     """How many vectors came, and what came after them."""
     context: Any = None
     count = 0
@@ -40,7 +40,7 @@ async def test_a_stream_that_breaks_off_is_answered_up_to_there_and_then_says_wh
             yield pb.EmbedRequest(text=f"text {number}")
         raise broken
 
-    assert await answered(requests()) == (good, broken)
+    assert await answer(requests()) == (good, broken)
 
 
 async def test_of_several_bad_texts_none_is_a_failure_that_nobody_hears_of() -> None:
@@ -50,7 +50,7 @@ async def test_of_several_bad_texts_none_is_a_failure_that_nobody_hears_of() -> 
 
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
-    count, refused = await answered(requests())
+    count, refused = await answer(requests())
     assert (count, refused and refused.reason) == (1, "INVALID_ARGUMENT")
     del refused  # its traceback holds what nobody asks for any more
     gc.collect()

@@ -46,12 +46,12 @@ def test_a_pair_that_one_order_leaves_open_is_read_in_the_other_one_too(
 ) -> None:
     read: list[tuple[str, str]] = []
 
-    def reading(first: str, second: str) -> Vector:
+    def read_pair(first: str, second: str) -> Vector:
         read.append((first, second))
         return np.array([there if first < second else back], np.float32)
 
     head = EncoderHead("", 0.0, np.array([1.0], np.float32), 0.0)
-    assert head.probability(reading, "b", "a") == pytest.approx(probability, abs=0.001)
+    assert head.probability(read_pair, "b", "a") == pytest.approx(probability, abs=0.001)
     assert read == [("a", "b"), ("b", "a")][:reads]
 
 

@@ -41,7 +41,7 @@ def test_what_is_no_vector_is_refused(answered: Any) -> None:
     assert raised.value.reason == "EMBEDDINGS_UNAVAILABLE"
 
 
-async def embedded(answer: web.Response) -> list[Vector]:
+async def embed_at(answer: web.Response) -> list[Vector]:
     """What comes of three texts at an endpoint that answers so."""
 
     async def say(_: web.Request) -> web.Response:
@@ -65,14 +65,14 @@ def vectors_at(indices: Sequence[int], size: int = 3) -> dict[str, Any]:
 
 
 async def test_each_text_gets_its_own_vector_in_whatever_order_they_are_answered() -> None:
-    vectors = await embedded(web.json_response(vectors_at([2, 0, 1])))
+    vectors = await embed_at(web.json_response(vectors_at([2, 0, 1])))
     assert [int(each.argmax()) for each in vectors] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("indices", [[0, 1], [0, 1, 1], [0, 1, 3]], ids=["too few", "twice", "of no text"])
 async def test_vectors_that_are_not_one_for_each_text_are_refused(indices: list[int]) -> None:
     with pytest.raises(ParleyError, match=f"{len(indices)} vectors for 3 texts"):
-        await embedded(web.json_response(vectors_at(indices)))
+        await embed_at(web.json_response(vectors_at(indices)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ async def test_vectors_that_are_not_one_for_each_text_are_refused(indices: list[
 )
 async def test_an_answer_without_vectors_is_refused_as_one(answer: web.Response) -> None:
     with pytest.raises(ParleyError, match="answered no vectors of numbers") as raised:
-        await embedded(answer)
+        await embed_at(answer)
     assert raised.value.reason == "EMBEDDINGS_UNAVAILABLE"
 
 
@@ -96,4 +96,4 @@ async def test_no_more_of_an_answer_is_read_than_vectors_have() -> None:
     bomb = gzip.compress(json.dumps(vectors_at([0, 1, 2], 400_000)).encode())
     headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
     with pytest.raises(ParleyError, match="answered more than 4194304 bytes"):
-        await embedded(web.Response(body=bomb, headers=headers))
+        await embed_at(web.Response(body=bomb, headers=headers))

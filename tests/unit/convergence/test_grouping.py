@@ -9,7 +9,7 @@ from parley.convergence.grouping import Grouping, Reading, group
 SAME, UNSURE, APART = 0.9, 0.5, 0.1
 
 
-def reading(agents: str, told: dict[str, float | None], otherwise: float | None = APART) -> Reading:
+def make_reading(agents: str, told: dict[str, float | None], otherwise: float | None = APART) -> Reading:
     """How agents of one letter each relate; `told` names pairs as `ab`."""
     probabilities = {pair: told.get("".join(pair), otherwise) for pair in combinations(sorted(agents), 2)}
     relations = {pair: relation(each) for pair, each in probabilities.items()}
@@ -24,7 +24,7 @@ def members(grouping: Grouping) -> list[str]:
 def readings(draw: st.DrawFn) -> Reading:
     agents = "abcdefgh"[: draw(st.integers(1, 8))]
     some = st.one_of(st.none(), st.floats(0, 1, allow_nan=False))
-    return reading(agents, {"".join(pair): draw(some) for pair in combinations(agents, 2)})
+    return make_reading(agents, {"".join(pair): draw(some) for pair in combinations(agents, 2)})
 
 
 @given(readings())
@@ -56,29 +56,29 @@ def test_groups_are_certain_only_where_no_pair_is_unsure(read: Reading) -> None:
 
 
 def test_one_between_two_that_are_apart_joins_the_one_it_is_more_surely_like() -> None:
-    grouping = group(reading("abc", {"ab": 0.8, "bc": 0.95, "ac": APART}))
+    grouping = group(make_reading("abc", {"ab": 0.8, "bc": 0.95, "ac": APART}))
     assert members(grouping) == ["bc", "a"]
     assert not grouping.certain
 
 
 def test_a_group_is_no_closer_to_another_agent_than_its_member_that_is_least_like_it() -> None:
-    grouping = group(reading("abcd", {"ab": 0.95, "ac": 0.72, "bc": 0.94, "cd": 0.8}))
+    grouping = group(make_reading("abcd", {"ab": 0.95, "ac": 0.72, "bc": 0.94, "cd": 0.8}))
     assert members(grouping) == ["ab", "cd"]
 
 
 def test_an_unsure_pair_is_neither_joined_nor_certain() -> None:
-    grouping = group(reading("abc", {"ab": SAME, "ac": UNSURE, "bc": SAME}))
+    grouping = group(make_reading("abc", {"ab": SAME, "ac": UNSURE, "bc": SAME}))
     assert members(grouping) == ["ab", "c"]
     assert not grouping.certain
 
 
 def test_the_one_that_is_most_like_the_others_speaks_for_its_group() -> None:
-    grouping = group(reading("abc", {"ab": 0.9, "bc": 0.9, "ac": 0.75}))
+    grouping = group(make_reading("abc", {"ab": 0.9, "bc": 0.9, "ac": 0.75}))
     assert grouping.groups[0].representative == "b"
     assert grouping.groups[0].position == "position of b"
 
 
 def test_a_majority_is_more_than_half_of_all_agents() -> None:
-    assert group(reading("abc", {"ab": SAME})).has_majority
-    assert not group(reading("abcd", {"ab": SAME, "cd": SAME})).has_majority
-    assert group(reading("a", {})).has_majority
+    assert group(make_reading("abc", {"ab": SAME})).has_majority
+    assert not group(make_reading("abcd", {"ab": SAME, "cd": SAME})).has_majority
+    assert group(make_reading("a", {})).has_majority

@@ -16,7 +16,7 @@ def read(**fields: Any) -> ChatRequest:
     return read_chat_request(json.dumps(given).encode())
 
 
-def refused(**fields: Any) -> ParleyError:
+def read_refusal(**fields: Any) -> ParleyError:
     with pytest.raises(ParleyError) as caught:
         read(**fields)
     return caught.value
@@ -75,11 +75,11 @@ def test_what_could_not_stand_in_a_header_is_not_named_there() -> None:
     ],
 )
 def test_what_cannot_be_honoured_is_refused_by_name(name: str, value: Any) -> None:
-    assert [each.field for each in refused(**{name: value}).violations] == [name]
+    assert [each.field for each in read_refusal(**{name: value}).violations] == [name]
 
 
 def test_everything_that_cannot_be_honoured_is_named_at_once() -> None:
-    error = refused(n=3, tools=[{}], logprobs=True)
+    error = read_refusal(n=3, tools=[{}], logprobs=True)
     assert {each.field for each in error.violations} == {"n", "tools", "logprobs"}
 
 
@@ -98,16 +98,16 @@ def test_everything_that_cannot_be_honoured_is_named_at_once() -> None:
     ],
 )
 def test_what_cannot_be_read_of_a_message_is_refused_with_its_place(message: Any, place: str) -> None:
-    assert [each.field for each in refused(messages=[message, _QUESTION]).violations] == [place]
+    assert [each.field for each in read_refusal(messages=[message, _QUESTION]).violations] == [place]
 
 
 def test_who_sends_an_image_is_told_so() -> None:
-    error = refused(messages=[{"role": "user", "content": [{"type": "image_url"}]}])
+    error = read_refusal(messages=[{"role": "user", "content": [{"type": "image_url"}]}])
     assert "image_url cannot be read" in error.message
 
 
 def test_a_conversation_ends_with_its_user() -> None:
-    error = refused(messages=[_QUESTION, {"role": "assistant", "content": "Yes."}])
+    error = read_refusal(messages=[_QUESTION, {"role": "assistant", "content": "Yes."}])
     assert [each.field for each in error.violations] == ["messages"]
 
 

@@ -16,7 +16,7 @@ from tests.support.example_debate import source
 RECORD_AGAIN = "record it again: python -m tests.support.example_debate"
 
 
-def said() -> dict[str, str]:
+def read_replies() -> dict[str, str]:
     """What the agents say in the record, by step."""
     return {
         event.key: event.payload.reply.text
@@ -56,10 +56,10 @@ def without_positions(told: dict[str, str]) -> dict[str, str]:
 def test_the_record_says_what_its_source_says() -> None:
     written = source()
     assert read_example().debate.spec.question == written.question
-    told = {step: written.text(step) for step in said()}
-    assert without_positions(said()) == without_positions(told), RECORD_AGAIN
+    told = {step: written.text(step) for step in read_replies()}
+    assert without_positions(read_replies()) == without_positions(told), RECORD_AGAIN
     count = len(written.agents)
-    assert len(said().keys() - {"requirements"}) == count + count * (count - 1) + count + 1
+    assert len(read_replies().keys() - {"requirements"}) == count + count * (count - 1) + count + 1
 
 
 def test_the_record_shows_the_latest_version_of_the_default_format() -> None:

@@ -16,12 +16,12 @@ from tests.support.ports import free_ports
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def at(server: ModelServer, provider: str = "ollama", title: str = "Ollama") -> UsualServer:
+def make_server(server: ModelServer, provider: str = "ollama", title: str = "Ollama") -> UsualServer:
     return UsualServer(provider, title, server.port)
 
 
 @asynccontextmanager
-async def answering(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+async def serve_handler(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with serve_app(app, host) as port:
@@ -31,9 +31,9 @@ async def answering(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[
 async def test_servers_are_found_in_the_order_of_preference_with_the_models_they_list() -> None:
     async with ModelServer(models=("llama3.2:3b", "qwen3:8b")) as one, ModelServer(models=("m",)) as other:
         usual = (
-            at(one),
+            make_server(one),
             UsualServer("vllm", "vLLM", next(free_ports())),
-            at(other, "lm-studio", "LM Studio"),
+            make_server(other, "lm-studio", "LM Studio"),
         )
         found = await find_servers(usual)
     assert [(each.provider, list(each.models)) for each in found] == [
@@ -58,7 +58,7 @@ async def test_models_that_only_make_vectors_are_left_out() -> None:
         ModelServer(models=(*vectors, "gemma3:4b", "bigger-e5ence")) as both,
         ModelServer(models=vectors) as none,
     ):
-        found = await find_servers((at(both), at(none, "vllm")))
+        found = await find_servers((make_server(both), make_server(none, "vllm")))
     assert [list(each.models) for each in found] == [["gemma3:4b", "bigger-e5ence"]]
 
 
@@ -81,7 +81,7 @@ async def test_something_else_on_a_port_is_passed_over(answer: Callable[[], web.
     async def handler(_: web.Request) -> web.Response:
         return answer()
 
-    async with answering(handler) as port:
+    async with serve_handler(handler) as port:
         assert await find_servers([UsualServer("vllm", "vLLM", port)]) == ()
 
 
@@ -91,7 +91,7 @@ async def test_nobody_is_followed_to_another_place() -> None:
         async def handler(_: web.Request) -> web.Response:
             raise web.HTTPFound(f"{other.base_url}/models")
 
-        async with answering(handler) as port:
+        async with serve_handler(handler) as port:
             assert await find_servers([UsualServer("vllm", "vLLM", port)]) == ()
         assert other.ledger.calls == ()
 
@@ -107,8 +107,14 @@ async def test_silent_ports_cost_one_short_wait_together(monkeypatch: pytest.Mon
         await asyncio.Event().wait()
         return web.Response()
 
-    async with answering(handler) as one, answering(handler) as two, ModelServer(models=("m",)) as server:
-        found = await find_servers([UsualServer("a", "A", one), UsualServer("b", "B", two), at(server)])
+    async with (
+        serve_handler(handler) as one,
+        serve_handler(handler) as two,
+        ModelServer(models=("m",)) as server,
+    ):
+        found = await find_servers(
+            [UsualServer("a", "A", one), UsualServer("b", "B", two), make_server(server)]
+        )
     assert asked == 2
     assert [list(each.models) for each in found] == [["m"]]
 
@@ -118,7 +124,7 @@ async def test_a_server_that_listens_on_the_other_loopback_address_alone_is_foun
         return web.json_response({"data": [{"id": "m"}]})
 
     try:
-        async with answering(handler, "::1") as port:
+        async with serve_handler(handler, "::1") as port:
             found = await find_servers([UsualServer("ollama", "Ollama", port)])
     except OSError:
         pytest.skip("this machine has no IPv6 loopback")

@@ -33,7 +33,7 @@ class Applied:
 
 
 @asynccontextmanager
-async def following(
+async def follow_file(
     path: Path, hangup: asyncio.Event, others: Callable[[], Sequence[Path]] = tuple
 ) -> AsyncIterator[Applied]:
     applied = Applied()
@@ -48,7 +48,7 @@ async def following(
 async def test_it_is_read_when_it_changes_or_is_asked_for_and_not_otherwise(tmp_path: Path) -> None:
     path, hangup = tmp_path / "agents.yaml", asyncio.Event()
     path.write_text("a: 1")
-    async with following(path, hangup) as applied:
+    async with follow_file(path, hangup) as applied:
         hangup.set()
         await applied.again()
         path.write_text("a: 22")
@@ -64,11 +64,11 @@ async def test_it_rests_until_the_next_look_is_due(tmp_path: Path, monkeypatch: 
     path, hangup, looks = tmp_path / "agents.yaml", asyncio.Event(), []
     path.write_text("a: 1")
 
-    def others() -> Sequence[Path]:
+    def list_others() -> Sequence[Path]:
         looks.append(path)
         return ()
 
-    async with following(path, hangup, others) as applied:
+    async with follow_file(path, hangup, list_others) as applied:
         hangup.set()
         await applied.again()
         for _ in range(20):  # time enough for twenty looks
@@ -81,7 +81,7 @@ async def test_a_file_that_is_replaced_behind_a_link_has_changed(tmp_path: Path)
         (tmp_path / name).write_text(f"name: {name}")
     link = tmp_path / "agents.yaml"
     link.symlink_to(tmp_path / "one")
-    async with following(link, asyncio.Event()) as applied:
+    async with follow_file(link, asyncio.Event()) as applied:
         (tmp_path / "new").symlink_to(tmp_path / "two")
         (tmp_path / "new").rename(link)
         await applied.again()
@@ -92,7 +92,7 @@ async def test_a_file_that_cannot_be_used_is_said_to_be_so_and_followed_on(
 ) -> None:
     path = tmp_path / "agents.yaml"
     path.write_text("a: 1")
-    async with following(path, asyncio.Event()) as applied:
+    async with follow_file(path, asyncio.Event()) as applied:
         applied.refuses = True
         path.write_text("a: 22")
         await applied.again()

@@ -15,7 +15,7 @@ from parley.runtime.errors import ConfigurationError
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "OPENROUTER_API_KEY", "AZURE_OPENAI_API_KEY"), "a-key-0123456789")
 
 
-def planned(text: str, folder: Path = Path(), model: str | None = None) -> Plan:
+def plan_text(text: str, folder: Path = Path(), model: str | None = None) -> Plan:
     settings = GatewaySettings(
         openai_api_key=SecretStr(KEYS["OPENAI_API_KEY"]),
         openai_base_url=None,
@@ -40,7 +40,7 @@ def planned(text: str, folder: Path = Path(), model: str | None = None) -> Plan:
 )
 def test_a_key_that_other_programs_use_too_is_sent_to_its_own_hosts_alone(entry: str) -> None:
     with pytest.raises(ConfigError, match=r"agents\.yaml:1: .* is sent to .* alone, by https; put this"):
-        planned(f"providers: [{{name: p, {entry}}}]\n")
+        plan_text(f"providers: [{{name: p, {entry}}}]\n")
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_a_key_that_other_programs_use_too_is_sent_to_its_own_hosts_alone(entry:
     ],
 )
 def test_its_own_hosts_get_it(entry: str) -> None:
-    assert planned(f"providers: [{{name: p, {entry}}}]\n").providers[0].api_key is not None
+    assert plan_text(f"providers: [{{name: p, {entry}}}]\n").providers[0].api_key is not None
 
 
 HOUSE = "providers: [{name: p, base_url: 'http://127.0.0.1:1/v1', models: [small, vendor/large]}]\n"
 
 
 def test_a_provider_with_a_list_of_models_serves_these_alone_and_the_first_by_default() -> None:
-    found = planned(HOUSE)
+    found = plan_text(HOUSE)
     assert [route.name for route in found.routes] == ["p/small", "p/vendor/large"]
     assert "p" not in found.open_providers
     assert found.defaults[0] == DefaultRoute("p", "small")
-    assert planned(HOUSE, model="vendor/large").defaults == (DefaultRoute("p", "vendor/large"),)
+    assert plan_text(HOUSE, model="vendor/large").defaults == (DefaultRoute("p", "vendor/large"),)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_a_provider_with_a_list_of_models_serves_these_alone_and_the_first_by_de
 )
 def test_a_file_that_asks_for_another_model_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"agents\.yaml:2: .* these models alone: small, vendor/large"):
-        planned(text)
+        plan_text(text)
 
 
 @pytest.mark.parametrize("model", ["huge", "p/huge"])
 def test_so_is_a_setting(model: str) -> None:
     with pytest.raises(ConfigurationError, match="PARLEY_MODEL: p may be asked for these models alone"):
-        planned(HOUSE, model=model)
+        plan_text(HOUSE, model=model)
 
 
 FILE = "providers: [{name: p, base_url: 'https://h/v1', api_key_file: secrets/key}]\n"
@@ -92,7 +92,7 @@ FILE = "providers: [{name: p, base_url: 'https://h/v1', api_key_file: secrets/ke
 def test_a_key_may_stand_in_a_file_beside_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/key").write_text("house-key-1\n")
-    key = planned(FILE, tmp_path).providers[0].api_key
+    key = plan_text(FILE, tmp_path).providers[0].api_key
     assert key is not None
     assert key.get_secret_value() == "house-key-1"
 
@@ -114,4 +114,4 @@ def test_a_file_that_holds_no_key_is_refused_without_its_words(
         (tmp_path / "secrets").mkdir()
         (tmp_path / "secrets/key").write_bytes(held)
     with pytest.raises(ConfigurationError, match=told):
-        planned(FILE, tmp_path)
+        plan_text(FILE, tmp_path)

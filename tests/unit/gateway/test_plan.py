@@ -14,7 +14,7 @@ from parley.gateway.wire.api import Api
 from parley.runtime.errors import ConfigurationError
 
 
-def planned(text: str = "", environment: dict[str, str] | None = None, **values: Any) -> Plan:
+def plan_text(text: str = "", environment: dict[str, str] | None = None, **values: Any) -> Plan:
     given = {
         "openai_api_key": None,
         "openai_base_url": None,
@@ -26,18 +26,18 @@ def planned(text: str = "", environment: dict[str, str] | None = None, **values:
 
 
 def test_nothing_set_leaves_no_provider() -> None:
-    assert planned().providers == ()
+    assert plan_text().providers == ()
 
 
 def test_a_key_alone_means_openai_itself_with_a_small_current_model() -> None:
-    found = planned(openai_api_key="k")
+    found = plan_text(openai_api_key="k")
     assert [provider.base_url for provider in found.providers] == ["https://api.openai.com/v1"]
     assert found.providers[0].api is Api.RESPONSES
     assert found.defaults == (DefaultRoute("openai", "gpt-5-mini"),)
 
 
 def test_a_base_url_alone_needs_no_key_and_takes_the_first_model_listed() -> None:
-    found = planned(openai_base_url="http://localhost:8000/v1")
+    found = plan_text(openai_base_url="http://localhost:8000/v1")
     assert found.providers[0].api_key is None
     assert found.providers[0].api is None
     assert found.defaults == (DefaultRoute("openai", None),)
@@ -60,12 +60,12 @@ def test_a_base_url_alone_needs_no_key_and_takes_the_first_model_listed() -> Non
 def test_openais_own_hosts_are_asked_by_responses_and_a_fixed_api_is_kept_to(
     line: str, api: Api | None
 ) -> None:
-    found = planned(f"providers:\n  - {{name: mine, {line}, api_key_env: MY_KEY}}\n", {"MY_KEY": "k"})
+    found = plan_text(f"providers:\n  - {{name: mine, {line}, api_key_env: MY_KEY}}\n", {"MY_KEY": "k"})
     assert (found.providers[0].api, found.providers[0].first_api) == (api, Api.CHAT)
 
 
 def test_openrouter_stands_behind_openai() -> None:
-    found = planned(openai_api_key="k", openrouter_api_key="r")
+    found = plan_text(openai_api_key="k", openrouter_api_key="r")
     assert found.defaults == (
         DefaultRoute("openai", "gpt-5-mini"),
         DefaultRoute("openrouter", "openai/gpt-5-mini"),
@@ -83,13 +83,13 @@ def test_openrouter_stands_behind_openai() -> None:
     ],
 )
 def test_a_named_model_may_name_its_provider(model: str, default: str | DefaultRoute) -> None:
-    assert planned(openai_api_key="k", openrouter_api_key="r", model=model).defaults == (default,)
+    assert plan_text(openai_api_key="k", openrouter_api_key="r", model=model).defaults == (default,)
 
 
 def test_a_key_that_the_file_needs_is_missed_with_file_line_and_name() -> None:
     text = "agents:\n  - role: architect\n    model: gpt-x\n"
     with pytest.raises(ConfigurationError, match=r"agents\.yaml:3: .*OPENAI_API_KEY"):
-        planned(text)
+        plan_text(text)
 
 
 def test_routes_of_the_file_carry_what_is_known_of_them_and_are_the_defaults() -> None:
@@ -101,19 +101,19 @@ routes:
   - {provider: mine, model: m, context_tokens: 4096, input_price: 0.5, output_price: 2}
   - {provider: keyless, model: n, name: fast, stronger: true}
 """
-    found = planned(text, {"MY_KEY": "s3cret"})
+    found = plan_text(text, {"MY_KEY": "s3cret"})
     assert found.defaults == ("mine/m", "fast")
     assert found.routes[0].context_tokens == 4096
     assert (found.routes[0].input_price, found.routes[1].input_price) == (0.5, None)
     assert [route.stronger for route in found.routes] == [False, True]
     assert found.open_providers == ("mine", "keyless")
     assert "s3cret" not in repr(found)
-    assert planned(text).open_providers == ("keyless",)
+    assert plan_text(text).open_providers == ("keyless",)
 
 
 def test_a_provider_without_a_key_is_never_given_another_ones() -> None:
     text = 'providers:\n  - {name: mine, base_url: "http://localhost:1/v1"}\n'
-    found = planned(text, openai_api_key="k")
+    found = plan_text(text, openai_api_key="k")
     assert {provider.name: provider.api_key is None for provider in found.providers} == {
         "mine": True,
         "openai": False,
@@ -149,7 +149,7 @@ def test_a_key_that_cannot_be_sent_stops_the_start_and_is_not_repeated(key: str)
     with pytest.raises(
         ConfigurationError, match="OPENAI_API_KEY: holds characters that no key has"
     ) as caught:
-        planned(openai_api_key=key)
+        plan_text(openai_api_key=key)
     assert "0123" not in str(caught.value)
 
 

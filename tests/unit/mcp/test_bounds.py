@@ -28,7 +28,7 @@ RESULT_CHARACTERS = 60_000
 
 
 @asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Client]:
+async def connect(address: str) -> AsyncIterator[Client]:
     async with (
         ParleyClient(address, patience=0) as parley,
         Client(create_server(act_by(parley))) as client,
@@ -70,7 +70,7 @@ async def test_no_result_carries_escape_sequences_or_hidden_characters(
     services: HostileServices, choice: int, *, refuses: bool
 ) -> None:
     services.choice, services.refuses = choice, refuses
-    async with connected(services.address) as client:
+    async with connect(services.address) as client:
         for tool, arguments in CALLS:
             result: CallToolResult = await client.call_tool(tool, arguments)
             assert result.is_error == refuses, (tool, result)
@@ -79,14 +79,14 @@ async def test_no_result_carries_escape_sequences_or_hidden_characters(
                 assert not UNSHOWN.search(text), (tool, text)
 
 
-def huge(debate: ScriptedDebate) -> None:
+def conclude_hugely(debate: ScriptedDebate) -> None:
     debate.step("ada", "proposal", HUGE)
     debate.conclude(HUGE)
 
 
 async def test_a_huge_answer_is_cut_and_the_result_says_by_how_much() -> None:
-    with scripted(ScriptedOrchestrator(script=huge)) as orchestrator:
-        async with connected(orchestrator.address) as client:
+    with scripted(ScriptedOrchestrator(script=conclude_hugely)) as orchestrator:
+        async with connect(orchestrator.address) as client:
             result = await client.call_tool("debate", {"question": "Which? " * 10_000})
     found = result.structured_content or {}
     assert found["answer"] == HUGE[:ANSWER_CHARACTERS]
@@ -95,10 +95,10 @@ async def test_a_huge_answer_is_cut_and_the_result_says_by_how_much() -> None:
 
 
 async def test_a_huge_report_is_cut_and_says_where_the_rest_is() -> None:
-    orchestrator = ScriptedOrchestrator(script=huge)
+    orchestrator = ScriptedOrchestrator(script=conclude_hugely)
     orchestrator.report = HUGE
     with scripted(orchestrator):
-        async with connected(orchestrator.address) as client:
+        async with connect(orchestrator.address) as client:
             await client.call_tool("debate", {"question": "Which?"})
             (content,) = (await client.read_resource(f"parley://debates/{DEBATE_ID}/report")).contents
     text = getattr(content, "text", "")

@@ -59,7 +59,7 @@ class Stores:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Stores]:
+async def open_stores(folder: Path) -> AsyncIterator[Stores]:
     async with (
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,
@@ -110,7 +110,7 @@ async def test_a_search_while_the_index_is_made_uses_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.05)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
         embedding = meanings(let=False)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
@@ -128,18 +128,18 @@ async def test_what_was_embedded_before_an_error_is_not_embedded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_PAGE", 4)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 10)
         first = meanings(8)
         with pytest.raises(ParleyError):
             await Filler(stores.documents, stores.vectors, first).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 8
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         second = meanings()
         await Filler(stores.documents, stores.vectors, second).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 10
     assert (len(first.embedded), len(second.embedded)) == (8, 2)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         third = meanings()
         await Filler(stores.documents, stores.vectors, third).fill(NEW, "new")
         assert not third.embedded, "it is whole"
@@ -149,12 +149,12 @@ async def test_an_index_that_is_lost_half_way_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_PAGE", 4)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 10)
         with pytest.raises(ParleyError):
             await Filler(stores.documents, stores.vectors, meanings(8)).fill(NEW, "new")
     (tmp_path / "vectors/debates-new.size").unlink()
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 10
 
@@ -163,7 +163,7 @@ async def test_a_vector_that_a_half_made_index_lost_is_written_again_though_a_ne
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_PAGE", 2)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
         with pytest.raises(ParleyError):
             await Filler(stores.documents, stores.vectors, meanings(2)).fill(NEW, "new")
@@ -187,7 +187,7 @@ async def test_the_documents_of_which_an_index_is_made_are_not_read_on_the_event
         return from_document(document)
 
     monkeypatch.setattr(index_module, "from_document", note_reader)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3, model="new")
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
         assert await stores.vectors.count(NEW) == 3
@@ -196,7 +196,7 @@ async def test_the_documents_of_which_an_index_is_made_are_not_read_on_the_event
 
 
 async def test_the_debates_of_an_index_that_was_complete_are_counted_and_not_read(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 10)
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
 
@@ -216,7 +216,7 @@ async def test_an_index_is_made_of_documents_by_their_own_keys_whatever_fields_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_PAGE", 1)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         fields = to_fields("default", record("deb-00"), Embedding(to_vector([0.0, 1.0]), "new"))
         others = {name: value for name, value in fields.items() if name != "key"}
         await stores.documents.insert(DEBATES, "default/deb-00", others)
@@ -228,7 +228,7 @@ async def test_an_index_is_made_of_documents_by_their_own_keys_whatever_fields_t
 
 
 async def test_vectors_of_another_model_never_enter_an_index(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
         with pytest.raises(ModelChangedError):
             await Filler(stores.documents, stores.vectors, meanings(model="newer")).fill(NEW, "new")
@@ -240,7 +240,7 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
 ) -> None:
     monkeypatch.setattr(index_module, "_RETRY_BACKOFF", Backoff(first=0.01, maximum=0.01))
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 0.05)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
         embedding = meanings(2)
         index = DebateIndex(stores.documents, stores.vectors, embedding)
@@ -255,7 +255,7 @@ async def test_an_index_that_waits_for_convergence_is_made_once_it_is_back(
 async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
         await Filler(stores.documents, stores.vectors, meanings()).fill(NEW, "new")
 
@@ -265,11 +265,11 @@ async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_befor
 
     monkeypatch.setattr(index_module, "_MAX_WAIT_SECONDS", 3600)
     monkeypatch.setattr(SqliteDocuments, "count", count_for_ever)
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         index = DebateIndex(stores.documents, stores.vectors, meanings())
         async with asyncio.timeout(30), background_task("making the index", index.run()):
             assert len(await recall(memories_of(stores, index, meanings()))) == 3
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await stores.vectors.prepare(NEW)
         first = await stores.vectors.search(NEW, [1.0, 0.0], limit=1)
         await stores.vectors.delete(NEW, [each.id for each in first])
@@ -280,7 +280,7 @@ async def test_no_search_waits_for_the_count_of_an_index_that_was_complete_befor
 
 
 async def test_a_debate_that_is_forgotten_while_the_index_is_made_leaves_no_vector(tmp_path: Path) -> None:
-    async with opened(tmp_path) as stores:
+    async with open_stores(tmp_path) as stores:
         await remember(stores, 3)
 
         class ForgettingClient(CountingEmbeddingClient):

@@ -46,7 +46,7 @@ def record(*stands: FinalStand, debate_id: str = "deb-1", at: int = 1000) -> Rec
     return RecordDebateRequest(debate=debate, stands=stands)
 
 
-def reversing(
+def make_reversal(
     debate_id: str, at: int = 1000, *, reasons: tuple[str, ...] = ("It grew.",)
 ) -> RecordDebateRequest:
     found = record(stand("Ada", KAFKA), stand("Bo", RABBIT, RABBIT), debate_id=debate_id, at=at)
@@ -129,7 +129,7 @@ def test_without_all_on_one_position_at_first_and_on_another_in_the_end_there_is
 
 
 def test_a_reversal_names_the_old_decision_and_who_stands_for_the_new_one() -> None:
-    request = reversing("deb-2", reasons=("It grew.", ""))
+    request = make_reversal("deb-2", reasons=("It grew.", ""))
     request.debate.related.add(debate_id="old-9", decision="Wait.", relation=DECISION_RELATION_CONFIRMS)
     found = find_moments(request)
     assert [(each.kind, each.earlier_debate_id, each.text) for each in found] == [
@@ -180,7 +180,7 @@ async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by
     kept: KeptMoments,
 ) -> None:
     await kept.moments.apply("acme", record(*FLIP, debate_id="deb-1", at=3000), write_together)
-    await kept.moments.apply("acme", reversing("deb-2", 1000), write_together)
+    await kept.moments.apply("acme", make_reversal("deb-2", 1000), write_together)
     await kept.moments.apply("acme", record(*LONE, debate_id="deb-3", at=2000), write_together)
     assert [each.debate_id for each in await kept.listed()] == ["deb-1", "deb-3", "deb-2"]
     found, more = await kept.moments.page("acme", MOMENT_KIND_LONE_DISSENTER_WON, "", 5)
@@ -190,7 +190,7 @@ async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by
 
 async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(kept: KeptMoments) -> None:
     for number in range(3):
-        await kept.moments.apply("acme", reversing(f"deb-{number}", reasons=("", "", "")), write_together)
+        await kept.moments.apply("acme", make_reversal(f"deb-{number}", reasons=("", "", "")), write_together)
     found: list[tuple[str, str]] = []
     after = ""
     while after or not found:
@@ -204,7 +204,7 @@ async def test_all_moments_of_a_debate_are_written_by_one_commit(
     kept: KeptMoments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits = count_commits(monkeypatch)
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")), write_together)
+    await kept.moments.apply("acme", make_reversal("deb-1", reasons=("", "", "")), write_together)
     assert commits == [1]
     assert len(await kept.listed()) == 3
 
@@ -213,7 +213,7 @@ async def test_all_moments_of_a_debate_are_written_by_one_commit(
 async def test_wherever_its_process_stops_a_debate_has_its_moments_once(
     kept: KeptMoments, lost: bool
 ) -> None:
-    request, stops = reversing("deb-1", reasons=("", "")), 0
+    request, stops = make_reversal("deb-1", reasons=("", "")), 0
     for limit in range(10):
         try:
             await kept.stopping(Writes(limit, lost)).apply("acme", request, write_together)
@@ -233,7 +233,7 @@ async def test_wherever_its_process_stops_a_debate_has_its_moments_once(
 async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_alone(
     kept: KeptMoments,
 ) -> None:
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "")), write_together)
+    await kept.moments.apply("acme", make_reversal("deb-1", reasons=("", "")), write_together)
     await kept.moments.apply("acme", record(*LONE), write_together)
     assert [each.kind for each in await kept.listed()] == [MOMENT_KIND_LONE_DISSENTER_WON]
     await kept.moments.apply("acme", record(), write_together)
@@ -244,7 +244,7 @@ async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_ten
     kept: KeptMoments,
 ) -> None:
     for tenant, name in (("acme", "deb-1"), ("acme", "deb-10"), ("other", "deb-1")):
-        await kept.moments.apply(tenant, reversing(name), write_together)
+        await kept.moments.apply(tenant, make_reversal(name), write_together)
     await kept.moments.remove("acme", record(debate_id="deb-1"))
     assert [each.debate_id for each in await kept.listed()] == ["deb-10"]
     assert len(await kept.listed("other")) == 1
@@ -254,7 +254,7 @@ async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and
     kept: KeptMoments,
 ) -> None:
     for tenant, name, at in (("acme", "deb-1", 1000), ("other", "deb-2", 1999), ("acme", "deb-3", 2001)):
-        await kept.moments.apply(tenant, reversing(name, at, reasons=("", "")), write_together)
+        await kept.moments.apply(tenant, make_reversal(name, at, reasons=("", "")), write_together)
 
     async def may_go_on() -> bool:
         return True
@@ -267,6 +267,6 @@ async def test_moments_of_debates_that_are_older_than_their_days_are_deleted_and
 
 
 async def test_a_moment_that_cannot_be_read_hides_no_other(kept: KeptMoments) -> None:
-    await kept.moments.apply("acme", reversing("deb-1", reasons=("", "", "")), write_together)
+    await kept.moments.apply("acme", make_reversal("deb-1", reasons=("", "", "")), write_together)
     await kept.documents.update(MOMENTS, "acme/deb-1/001", {"moment": {"nothing": 1}})
     assert sorted(await kept.earlier()) == ["old-0", "old-2"]

@@ -98,12 +98,12 @@ class Stage:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    async with _opened(tmp_path) as stage:
+    async with _open_stage(tmp_path) as stage:
         yield stage
 
 
 @asynccontextmanager
-async def _opened(folder: Path) -> AsyncIterator[Stage]:
+async def _open_stage(folder: Path) -> AsyncIterator[Stage]:
     async with (
         open_store(f"sqlite:///{folder / 'store'}", "memory") as store,
         open_vectors(f"edge:{folder / 'vectors'}") as vectors,

@@ -32,17 +32,17 @@ _FOREIGN_PAYLOAD = b"\x82\xfa\x01\x02\x08\x07"
 """Field 4000, which no version has: a message of two bytes."""
 
 
-def created(**fields: Any) -> DebateCreated:
+def make_created(**fields: Any) -> DebateCreated:
     """Return the first event of a debate, with these fields of its specification."""
     return with_fields(with_spec(FIRST, **fields), request_id="request-1")
 
 
-CREATED = create_event("created", created())
+CREATED = create_event("created", make_created())
 
 
 def log(*events: Event | Payload) -> list[Envelope]:
     """Return the events of a log, one second apart; a bare payload gets a key of its own."""
-    return list(_sealed(events))
+    return list(_seal_all(events))
 
 
 def foreign_entry(
@@ -75,7 +75,7 @@ def with_foreign(events: list[Envelope], *, ignorable: bool) -> list[Envelope]:
     return [*events, open_entry(entry, last.hash)]
 
 
-def succeeded(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = None) -> Event:
+def make_success(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = None) -> Event:
     """Return an agent's success at a step."""
     used = usage or Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
     reply = Reply(text=text, usage=used, route="openai-small", model="small")
@@ -83,7 +83,7 @@ def succeeded(work: Work, text: str, *, attempt: int = 1, usage: Usage | None = 
     return create_event(key_of(work), StepSucceeded(work=work, digest="digest", reply=reply), attempt)
 
 
-def failed(work: Work, message: str = "no answer", *, attempt: int = 1) -> Event:
+def make_failure(work: Work, message: str = "no answer", *, attempt: int = 1) -> Event:
     """Return an agent's failure at a step."""
     failure = StepFailed(
         work=work,
@@ -101,7 +101,7 @@ def key_of(work: Work) -> str:
     return "/".join(each for each in parts if each)
 
 
-def _sealed(events: Iterable[Event | Payload]) -> Iterable[Envelope]:
+def _seal_all(events: Iterable[Event | Payload]) -> Iterable[Envelope]:
     before = GENESIS
     for sequence, each in enumerate(events, start=1):
         envelope = seal(

@@ -16,18 +16,18 @@ URL = "https://tracker.example/hooks/s3cret-path"
 _WIKI = """{"name": "wiki", "command": "sh -c 'serve --fast; $HOME'", "tool": "search"}"""
 
 
-def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSettings:
+def load(monkeypatch: pytest.MonkeyPatch, **variables: str) -> OrchestratorSettings:
     for name, value in variables.items():
         monkeypatch.setenv(f"PARLEY_{name}", value)
     return OrchestratorSettings.load()
 
 
 def test_no_follow_up_is_offered_unless_an_address_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loaded(monkeypatch).create_issue_tracker(SystemClock()) is None
+    assert load(monkeypatch).create_issue_tracker(SystemClock()) is None
 
 
 def test_an_address_is_a_tracker_that_is_named_without_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = loaded(monkeypatch, FOLLOW_UP_URL=URL, FOLLOW_UP_TOKEN="s3cret-token")
+    settings = load(monkeypatch, FOLLOW_UP_URL=URL, FOLLOW_UP_TOKEN="s3cret-token")
     tracker = settings.create_issue_tracker(SystemClock())
     assert tracker is not None
     assert tracker.name == "https://tracker.example"
@@ -100,7 +100,7 @@ def test_what_cannot_be_used_is_refused_by_name_and_not_repeated(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], told: str
 ) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        loaded(monkeypatch, **variables)
+        load(monkeypatch, **variables)
     assert str(refused.value) == told
 
 
@@ -119,15 +119,15 @@ def test_what_cannot_be_used_is_refused_by_name_and_not_repeated(
 def test_other_replicas_reach_this_one_at_what_it_advertises_and_at_its_port_without_one(
     monkeypatch: pytest.MonkeyPatch, advertise: str, address: str
 ) -> None:
-    assert loaded(monkeypatch, ADVERTISE=advertise).resolve_address() == address
+    assert load(monkeypatch, ADVERTISE=advertise).resolve_address() == address
 
 
 def test_nothing_is_read_on_the_web_unless_it_is_switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loaded(monkeypatch).create_web_sources(_now) is None
+    assert load(monkeypatch).create_web_sources(_read_clock) is None
 
 
 def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = loaded(
+    settings = load(
         monkeypatch,
         RESEARCH_SEARCH="http://searxng:8080",
         RESEARCH_FEEDS="https://a.example/feed,https://b.example/feed",
@@ -135,7 +135,7 @@ def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.Monkey
         RESEARCH_NETWORKS="10.1.0.0/16",
         RESEARCH_PORTS="443,8443",
     )
-    web = settings.create_web_sources(_now)
+    web = settings.create_web_sources(_read_clock)
     assert web is not None
     assert web.feeds == ("https://a.example/feed", "https://b.example/feed")
     assert web.reads_pages
@@ -148,7 +148,7 @@ def test_what_is_read_on_the_web_follows_the_settings(monkeypatch: pytest.Monkey
 
 
 def test_an_mcp_server_is_started_from_the_path_that_its_program_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    web = loaded(monkeypatch, RESEARCH_MCP=f"[{_WIKI}]").create_web_sources(_now)
+    web = load(monkeypatch, RESEARCH_MCP=f"[{_WIKI}]").create_web_sources(_read_clock)
     assert web is not None
     sh = shutil.which("sh")
     assert sh is not None
@@ -158,7 +158,7 @@ def test_an_mcp_server_is_started_from_the_path_that_its_program_has(monkeypatch
 def test_an_mcp_server_whose_program_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     server = '[{"name": "wiki", "command": "no-such-program --fast", "tool": "search"}]'
     with pytest.raises(ConfigurationError, match="the program 'no-such-program' of wiki was not found"):
-        loaded(monkeypatch, RESEARCH_MCP=server).create_web_sources(_now)
+        load(monkeypatch, RESEARCH_MCP=server).create_web_sources(_read_clock)
 
 
 def test_research_without_its_libraries_is_an_error_that_says_what_to_install(
@@ -166,17 +166,17 @@ def test_research_without_its_libraries_is_an_error_that_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("parley.orchestrator.settings.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'parley\[research\]'"):
-        loaded(monkeypatch, RESEARCH_PAGES="true").create_web_sources(_now)
+        load(monkeypatch, RESEARCH_PAGES="true").create_web_sources(_read_clock)
 
 
-def _now() -> datetime:
+def _read_clock() -> datetime:
     return datetime.now(UTC)
 
 
 def test_hooks_reach_public_hosts_by_tls_and_what_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    channels = loaded(
+    channels = load(
         monkeypatch,
         HOOK_HOSTS="hooks.internal,10.1.0.0/16",
         HOOK_FOLDER=str(tmp_path),

@@ -17,10 +17,10 @@ ANSWERS = st.lists(
 
 
 def record(*answers: tuple[bool, float | None]) -> Record:
-    return counted([JudgedAnswer("ada", right, confidence) for right, confidence in answers])
+    return count_answers([JudgedAnswer("ada", right, confidence) for right, confidence in answers])
 
 
-def counted(answers: list[JudgedAnswer]) -> Record:
+def count_answers(answers: list[JudgedAnswer]) -> Record:
     found = NO_RECORD
     for each in answers:
         found = found.with_answer(each)
@@ -31,7 +31,7 @@ def counted(answers: list[JudgedAnswer]) -> Record:
 def test_every_answer_is_counted_once_and_all_figures_keep_to_their_range(
     answers: list[JudgedAnswer],
 ) -> None:
-    found = counted(answers)
+    found = count_answers(answers)
     stated = [each for each in answers if each.confidence is not None]
     assert (found.answers, found.right) == (len(answers), sum(each.right for each in answers))
     assert found.answers_with_confidence == len(stated)
@@ -49,7 +49,7 @@ def test_every_answer_is_counted_once_and_all_figures_keep_to_their_range(
 def test_the_order_of_answers_does_not_matter(answers: list[JudgedAnswer], dice: Random) -> None:
     shuffled = list(answers)
     dice.shuffle(shuffled)
-    one, other = counted(answers), counted(shuffled)
+    one, other = count_answers(answers), count_answers(shuffled)
     assert one.brier_sum == pytest.approx(other.brier_sum)
     assert one.calibration == pytest.approx(other.calibration)
     assert [each.answers for each in one.bins] == [each.answers for each in other.bins]

@@ -10,7 +10,7 @@ from parley.v1.ratings_pb2 import Relationship, Strength
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 
-def known(*matches: Match) -> AgentProfiles:
+def count_matches(*matches: Match) -> AgentProfiles:
     found = AgentProfiles()
     for each in matches:
         found.count(each)
@@ -28,7 +28,7 @@ def test_a_match_that_a_table_counts_makes_agents_acquainted() -> None:
 
 def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains() -> None:
     scores = {"ada": 5.0, "bo": 5.0}
-    found = known(
+    found = count_matches(
         Match(
             "d1",
             "data",
@@ -51,7 +51,7 @@ def test_strengths_are_the_mean_scores_by_domain_and_phase_and_over_all_domains(
 
 
 def test_a_relationship_is_the_same_from_both_sides_but_for_who_won() -> None:
-    found = known(
+    found = count_matches(
         Match("d1", "data", {"ada": 9, "bo": 4, "cy": 4}, NOON, encounters=(Encounter("ada", "bo", 2, 1),)),
         Match("d2", "data", {"bo": 5, "ada": 5}, NOON),
     )

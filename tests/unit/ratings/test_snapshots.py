@@ -57,7 +57,7 @@ class CountingLog(PassingLog):
 
 
 @asynccontextmanager
-async def opened(folder: Path, keys: WrappingKeys = NO_KEYS) -> AsyncIterator[Store]:
+async def open_ratings_store(folder: Path, keys: WrappingKeys = NO_KEYS) -> AsyncIterator[Store]:
     async with open_store(f"sqlite:///{folder}", "ratings", wrapping=keys) as store:
         yield store
 
@@ -79,7 +79,7 @@ async def play(matches: Matches, numbers: range) -> None:
 
 
 async def test_a_start_reads_what_follows_the_snapshot_and_comes_to_the_same(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(27))
         counting = CountingLog(store.log)
         table = await Matches(counting, store.documents).table("acme")
@@ -90,7 +90,7 @@ async def test_a_start_reads_what_follows_the_snapshot_and_comes_to_the_same(tmp
 
 
 async def test_a_page_of_past_matches_reads_these_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(30))
         counting = CountingLog(store.log)
         matches = Matches(counting, store.documents)
@@ -114,7 +114,7 @@ async def test_a_page_of_past_matches_is_whole_if_it_takes_several_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entries_module, "_PAGE", 2)
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(11))
         started = Matches(store.log, store.documents)
         listed = [past.recorded async for _, past in started.past_matches("acme", None)]
@@ -124,7 +124,7 @@ async def test_a_page_of_past_matches_is_whole_if_it_takes_several_reads(
 async def test_a_match_of_before_the_snapshot_counts_once_and_is_refused_with_another_outcome(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         first = Matches(store.log, store.documents)
         _, changes = await first.record("acme", match(0))
         await play(first, range(1, 12))
@@ -138,7 +138,7 @@ async def test_a_match_of_before_the_snapshot_counts_once_and_is_refused_with_an
 async def test_a_snapshot_of_another_version_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(12))
         before = await state(Matches(store.log))
         monkeypatch.setattr(snapshot_module, "VERSION", 99)
@@ -166,7 +166,7 @@ async def test_a_snapshot_of_another_version_is_made_anew(
 async def test_a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_made_anew(
     tmp_path: Path, changed: Fields
 ) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(12))
         before = await state(Matches(store.log))
         assert await store.documents.update(SNAPSHOTS, "acme", changed)
@@ -178,7 +178,7 @@ async def test_a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_made_anew
 
 async def test_a_sealed_snapshot_that_was_damaged_is_made_anew(tmp_path: Path) -> None:
     keys = create_keys()
-    async with opened(tmp_path, keys) as store:
+    async with open_ratings_store(tmp_path, keys) as store:
         await play(Matches(store.log, store.documents), range(12))
         before = await state(Matches(store.log))
         stored = structs.replace(SNAPSHOTS, private=())
@@ -197,7 +197,7 @@ async def test_feedback_before_all_else_after_a_start_counts_once(tmp_path: Path
     def feedback(number: int) -> Feedback:
         return Feedback(f"d{number}", 1, 1, "general", ("ada",), NOON)
 
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         first = Matches(store.log, store.documents)
         await play(first, range(12))
         await first.record_feedback("acme", feedback(0))
@@ -225,7 +225,7 @@ async def test_a_snapshot_that_is_too_large_is_tried_again_after_as_many_matches
         def __getattr__(self, name: str) -> Any:
             return getattr(self._inner, name)
 
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         documents: Any = Small(store)
         matches = Matches(store.log, documents)
         await play(matches, range(9))
@@ -249,7 +249,7 @@ async def test_a_match_that_can_no_longer_be_read_hides_no_other_after_a_correct
                 return records
             return [structs.replace(each, entries=(b"{",)) if each.first == 2 else each for each in records]
 
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(12))
         matches = Matches(Torn(store.log), store.documents)
         await matches.correct("acme", Correction("d5", 1, None, "as it was", NOON))
@@ -275,7 +275,7 @@ async def test_a_snapshot_that_cannot_be_kept_costs_nothing_but_time(tmp_path: P
         def __getattr__(self, name: str) -> Any:
             return getattr(self._inner, name)
 
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         documents: Any = Full(store)
         await play(Matches(store.log, documents), range(12))
         assert await store.documents.get(SNAPSHOTS, "acme") is None
@@ -283,7 +283,7 @@ async def test_a_snapshot_that_cannot_be_kept_costs_nothing_but_time(tmp_path: P
 
 
 async def test_who_only_reads_uses_a_snapshot_and_keeps_none(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log), range(12))
         await Matches(store.log, store.documents, reading=True).table("acme")
         assert await store.documents.get(SNAPSHOTS, "acme") is None
@@ -292,7 +292,7 @@ async def test_who_only_reads_uses_a_snapshot_and_keeps_none(tmp_path: Path) -> 
 async def test_a_replica_that_read_less_does_not_replace_the_snapshot_of_one_that_read_more(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         held: list[tuple[Collection, str, Fields, Any]] = []
 
         class Late:
@@ -315,7 +315,7 @@ async def test_a_replica_that_read_less_does_not_replace_the_snapshot_of_one_tha
 
 
 async def test_matches_are_kept_in_memory_of_the_last_page_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
+    async with open_ratings_store(tmp_path) as store:
         matches = Matches(store.log)
         await play(matches, range(20))
         table = await matches.table("acme")
@@ -345,7 +345,7 @@ async def test_whatever_happens_in_whichever_order_and_wherever_it_starts_again_
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int, int]]
 ) -> None:
     numbers: dict[tuple[str, int], int] = {}
-    async with opened(tmp_path_factory.mktemp("ratings")) as store:
+    async with open_ratings_store(tmp_path_factory.mktemp("ratings")) as store:
         matches = Matches(store.log, store.documents)
         await play(matches, range(100, 107))
         for act, number, value in acts:

@@ -17,7 +17,7 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 AGENTS = ["ada", "bo", "cy", "dee", "new"]
 
 
-def played() -> Table:
+def play() -> Table:
     """Ada is the best, then bo, cy and dee; nothing is known of new."""
     table = Table()
     for number in range(12):
@@ -25,7 +25,7 @@ def played() -> Table:
     return table
 
 
-TABLE = played()
+TABLE = play()
 
 
 def team(debate: str = "deb", size: int = 3, share: float = 0.0, domain: str = "data") -> list[Candidate]:

@@ -35,7 +35,7 @@ def test_a_revoked_key_is_listed_as_such(tmp_path: Path) -> None:
     assert [(each.id, each.revoked) for each in found.keys] == [(NEW_ID, False), (OLD_ID, True)]
 
 
-def encrypted() -> str:
+def encrypt_key() -> str:
     form = serialization.PrivateFormat.PKCS8
     lock = serialization.BestAvailableEncryption(b"secret")
     return OLD.private_bytes(serialization.Encoding.PEM, form, lock).decode()
@@ -51,7 +51,7 @@ def elliptic() -> str:
     ("contents", "revoked", "why"),
     [
         ({"a": "no key"}, [], "a.pem: there is no key in PEM; make one with: openssl genpkey"),
-        ({"a": encrypted()}, [], "a.pem: the key is encrypted"),
+        ({"a": encrypt_key()}, [], "a.pem: the key is encrypted"),
         ({"a": elliptic()}, [], "a.pem: the key is of another kind than Ed25519"),
         ({"a": pem_of(OLD, private=False)}, [], "none of the files has a private key, which signs"),
         ({"a": pem_of(OLD)}, [OLD_ID], f"the key that signs, {OLD_ID}, is revoked"),

@@ -18,13 +18,13 @@ class Outer(ServiceSettings):
     internal: ClassVar[bool] = False
 
 
-def refused(settings: type[ServiceSettings]) -> str:
+def read_refusal(settings: type[ServiceSettings]) -> str:
     with pytest.raises(ConfigurationError) as caught:
         settings.load()
     return str(caught.value)
 
 
-def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+def set_variables(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"PARLEY_{name.upper()}", value)
 
@@ -34,7 +34,7 @@ def given(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
 def test_on_this_machine_alone_nobody_is_asked(
     monkeypatch: pytest.MonkeyPatch, settings: type[ServiceSettings], host: str
 ) -> None:
-    given(monkeypatch, host=host)
+    set_variables(monkeypatch, host=host)
     assert settings.load().server().guard is OPEN
 
 
@@ -43,37 +43,39 @@ def test_on_this_machine_alone_nobody_is_asked(
 def test_other_machines_are_not_listened_to_without_asking_and_without_tls_unless_a_setting_says_so(
     monkeypatch: pytest.MonkeyPatch, settings: type[ServiceSettings], host: str
 ) -> None:
-    given(monkeypatch, host=host)
-    assert "PARLEY_AUTH=none" in refused(settings)
-    assert "PARLEY_TLS=off" in refused(settings)
-    given(monkeypatch, auth="none")
-    assert "PARLEY_AUTH" not in refused(settings)
-    given(monkeypatch, tls="off")
+    set_variables(monkeypatch, host=host)
+    assert "PARLEY_AUTH=none" in read_refusal(settings)
+    assert "PARLEY_TLS=off" in read_refusal(settings)
+    set_variables(monkeypatch, auth="none")
+    assert "PARLEY_AUTH" not in read_refusal(settings)
+    set_variables(monkeypatch, tls="off")
     assert settings.load().server().guard is OPEN
 
 
 def test_an_internal_service_with_a_secret_asks_and_the_orchestrator_asks_where_a_way_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given(monkeypatch, service_secret=SECRET)
+    set_variables(monkeypatch, service_secret=SECRET)
     assert Inner.load().requires_credentials
     assert not Outer.load().requires_credentials
-    given(monkeypatch, auth="key,jwt")
+    set_variables(monkeypatch, auth="key,jwt")
     assert Outer.load().requires_credentials
     assert Outer.load().guard() is not OPEN
-    given(monkeypatch, auth="none")
+    set_variables(monkeypatch, auth="none")
     assert not Inner.load().requires_credentials
 
 
 def test_an_internal_service_lets_nobody_in_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, auth="key")
+    set_variables(monkeypatch, auth="key")
     with pytest.raises(ConfigurationError, match="only other services may call"):
         Inner.load().server()
 
 
 def test_what_is_of_use_together_is_set_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    given(monkeypatch, tls_certificate="a.pem", auth="mtls", service_secret_file="f", service_secret=SECRET)
-    message = refused(Outer)
+    set_variables(
+        monkeypatch, tls_certificate="a.pem", auth="mtls", service_secret_file="f", service_secret=SECRET
+    )
+    message = read_refusal(Outer)
     for part in ("PARLEY_TLS_KEY", "PARLEY_MTLS_RULES", "set one of them"):
         assert part in message
 
@@ -81,9 +83,9 @@ def test_what_is_of_use_together_is_set_together(monkeypatch: pytest.MonkeyPatch
 def test_rules_for_certificates_are_read_with_the_authority_that_signs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given(monkeypatch, auth="mtls", tls_certificate="a.pem", tls_key="a.key", tls_client_ca="ca.pem")
+    set_variables(monkeypatch, auth="mtls", tls_certificate="a.pem", tls_key="a.key", tls_client_ca="ca.pem")
     rules = '[{"subject": "uri:spiffe://mesh/*", "roles": ["service"]}, {"subject": "dns:*.a", "tenant": "a", "roles": ["read"]}]'
-    given(monkeypatch, mtls_rules=rules)
+    set_variables(monkeypatch, mtls_rules=rules)
     for settings in (Inner, Outer):
         loaded = settings.load()
         assert [each.rule().tenant for each in loaded.mtls_rules] == ["default", "a"]
@@ -93,8 +95,8 @@ def test_rules_for_certificates_are_read_with_the_authority_that_signs_them(
 def test_a_rule_without_the_kind_of_its_name_is_refused_in_one_line_that_says_what_to_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given(monkeypatch, mtls_rules='[{"subject": "spiffe://mesh/*", "roles": ["service"]}]')
-    message = refused(Outer)
+    set_variables(monkeypatch, mtls_rules='[{"subject": "spiffe://mesh/*", "roles": ["service"]}]')
+    message = read_refusal(Outer)
     assert "PARLEY_MTLS_RULES" in message
     assert "(this one: uri:)" in message
     assert "\n" not in message
@@ -116,16 +118,16 @@ def test_a_rule_without_the_kind_of_its_name_is_refused_in_one_line_that_says_wh
 def test_what_cannot_be_meant_is_refused_by_its_name(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    given(monkeypatch, **{variable: value})
-    assert f"PARLEY_{variable.upper()}" in refused(Outer)
-    assert SECRET not in refused(Outer)
+    set_variables(monkeypatch, **{variable: value})
+    assert f"PARLEY_{variable.upper()}" in read_refusal(Outer)
+    assert SECRET not in read_refusal(Outer)
 
 
 def test_a_secret_in_a_file_is_read_again_when_it_changes_and_a_short_one_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "secret"
-    given(monkeypatch, service_secret_file=str(file))
+    set_variables(monkeypatch, service_secret_file=str(file))
     with pytest.raises(ConfigurationError, match="PARLEY_SERVICE_SECRET_FILE"):
         Inner.load().guard()
     file.write_text("short\n")

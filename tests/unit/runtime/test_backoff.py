@@ -25,7 +25,7 @@ class Flaky:
         return len(self.attempts)
 
 
-async def passed(clock: ManualClock, task: asyncio.Task[int]) -> None:
+async def pass_time(clock: ManualClock, task: asyncio.Task[int]) -> None:
     """Let time pass, a second at a time, until the task is done."""
     while not task.done():
         if clock.sleepers:
@@ -56,7 +56,7 @@ async def test_attempts_are_paused_for_on_the_clock_that_is_handed_in() -> None:
     clock = ManualClock()
     flaky = Flaky(clock, 4)
     task = asyncio.create_task(retry(flaky, on=ConnectionError, backoff=BACKOFF, clock=clock))
-    await passed(clock, task)
+    await pass_time(clock, task)
     assert await task == 5
     assert flaky.attempts == [0, 1, 3, 7, 12]
 
@@ -75,7 +75,7 @@ async def test_an_error_may_be_told_by_a_function() -> None:
     task = asyncio.create_task(
         retry(flaky, on=lambda error: str(error) == "away", backoff=BACKOFF, clock=clock)
     )
-    await passed(clock, task)
+    await pass_time(clock, task)
     assert await task == 2
 
 
@@ -86,7 +86,7 @@ async def test_attempts_are_bounded_and_the_last_error_is_raised(attempts: int, 
     task = asyncio.create_task(
         retry(flaky, on=ConnectionError, backoff=BACKOFF, clock=clock, attempts=attempts)
     )
-    await passed(clock, task)
+    await pass_time(clock, task)
     with pytest.raises(ConnectionError, match="away"):
         await task
     assert flaky.attempts == made
@@ -99,7 +99,7 @@ async def test_no_attempt_begins_after_the_time_is_over(seconds: float, made: li
     task = asyncio.create_task(
         retry(flaky, on=ConnectionError, backoff=BACKOFF, clock=clock, seconds=seconds)
     )
-    await passed(clock, task)
+    await pass_time(clock, task)
     with pytest.raises(ConnectionError, match="away"):
         await task
     assert flaky.attempts == made

@@ -19,7 +19,7 @@ from tests.support.catching import list_violations
 LINES: dict[str, Any] = {"name": "Nature", "priorities": ["birdsong"], "trade_offs": "Slower."}
 
 
-def refused(message: Message) -> list[str]:
+def list_refused(message: Message) -> list[str]:
     violations = Violations()
     check_settings(violations, "spec", message)
     return [f"{each.field} {each.description}" for each in list_violations(violations)]
@@ -70,7 +70,7 @@ def refused(message: Message) -> list[str]:
     ids=map(str, range(17)),
 )
 def test_a_setting_out_of_its_range_is_named_with_its_range(message: Message, expected: str) -> None:
-    assert refused(message) == [expected]
+    assert list_refused(message) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_setting_out_of_its_range_is_named_with_its_range(message: Message, ex
     ids=map(str, range(7)),
 )
 def test_settings_that_are_unset_or_in_range_are_accepted(message: Message) -> None:
-    assert refused(message) == []
+    assert list_refused(message) == []
 
 
 def test_fields_can_be_left_to_another_check() -> None:
@@ -95,7 +95,7 @@ def test_fields_can_be_left_to_another_check() -> None:
     spec = DebateSpec(panel=PanelSettings(rounds=101))
     check_settings(violations, "spec", spec, but={"panel"})
     violations.refuse()
-    assert refused(spec) == ["spec.panel.rounds is 101, must be 1 to 100, or 0 for the default"]
+    assert list_refused(spec) == ["spec.panel.rounds is 101, must be 1 to 100, or 0 for the default"]
 
 
 def test_what_is_unset_gets_its_default_and_what_is_set_stays() -> None:

@@ -36,17 +36,17 @@ async def test_a_stream_that_begins_after_that_does_not_begin() -> None:
 
 
 async def test_a_stream_that_ends_by_itself_just_ends_and_its_own_timeout_stays_one() -> None:
-    async def short() -> AsyncIterator[int]:
+    async def count_one() -> AsyncIterator[int]:
         yield 1
 
-    async def late() -> AsyncIterator[int]:
+    async def count_one_and_fail() -> AsyncIterator[int]:
         yield 1
         raise TimeoutError
 
     draining = Draining()
-    assert [item async for item in draining.until(short())] == [1]
+    assert [item async for item in draining.until(count_one())] == [1]
     with pytest.raises(TimeoutError):
-        assert [item async for item in draining.until(late())]
+        assert [item async for item in draining.until(count_one_and_fail())]
 
 
 async def test_cancelling_the_reader_is_a_cancellation_and_not_a_drain() -> None:

@@ -28,13 +28,13 @@ class Refusing(io.StringIO):
             raise OSError(28, "No space left on device")
 
 
-def closed_pipe() -> TextIO:
+def close_pipe() -> TextIO:
     reading, writing = os.pipe()
     os.close(reading)
     return os.fdopen(writing, "w", buffering=1)
 
 
-def closed() -> TextIO:
+def close_stream() -> TextIO:
     stream = io.StringIO()
     stream.close()
     return stream
@@ -46,7 +46,7 @@ def logging_as_before() -> Iterator[None]:
     configure_logging()
 
 
-@pytest.mark.parametrize("make", [closed_pipe, closed, Refusing])
+@pytest.mark.parametrize("make", [close_pipe, close_stream, Refusing])
 def test_a_log_line_that_cannot_be_written_is_dropped(make: type[TextIO]) -> None:
     configure_logging(stream=make())
     get_logger("x").error("one of ours")
@@ -55,7 +55,7 @@ def test_a_log_line_that_cannot_be_written_is_dropped(make: type[TextIO]) -> Non
 
 @pytest.mark.parametrize("stderr", [None, "closed pipe"])
 def test_a_log_goes_on_without_stderr(stderr: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", closed_pipe() if stderr else None)
+    monkeypatch.setattr(sys, "stderr", close_pipe() if stderr else None)
     configure_logging()
     get_logger("x").error("one of ours")
     logging.getLogger("library").error("one of a library's")

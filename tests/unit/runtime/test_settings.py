@@ -145,16 +145,16 @@ def test_a_configuration_error_is_exit_4_with_its_lines_and_no_traceback(
 
 
 def test_an_exit_code_is_passed_on_and_an_interrupt_is_130() -> None:
-    async def three() -> int:
+    async def return_three() -> int:
         return 3
 
-    async def fine() -> None:
+    async def return_nothing() -> None:
         return None
 
-    async def interrupted() -> None:
+    async def interrupt() -> None:
         raise KeyboardInterrupt
 
-    assert (run(three), run(fine), run(interrupted)) == (3, 0, INTERRUPTED)
+    assert (run(return_three), run(return_nothing), run(interrupt)) == (3, 0, INTERRUPTED)
 
 
 class Reached(ServiceSettings):

@@ -5,7 +5,7 @@ import asyncio
 from parley.runtime.tasks import stop_task
 
 
-async def swallowing(times: int) -> None:
+async def swallow_cancellations(times: int) -> None:
     """As PyMongo's calls on Python 3.11: a cancellation that comes with the answer is lost."""
     while True:
         try:
@@ -17,7 +17,7 @@ async def swallowing(times: int) -> None:
 
 
 async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
-    task = asyncio.create_task(swallowing(3))
+    task = asyncio.create_task(swallow_cancellations(3))
     await asyncio.sleep(0)
     async with asyncio.timeout(30):
         await stop_task(task, again_seconds=0.01)
@@ -25,7 +25,7 @@ async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
 
 
 async def test_a_task_that_never_ends_is_left_alone() -> None:
-    task = asyncio.create_task(swallowing(55), name="deaf")
+    task = asyncio.create_task(swallow_cancellations(55), name="deaf")
     await asyncio.sleep(0)
     async with asyncio.timeout(30):
         await stop_task(task, again_seconds=0.001)

@@ -17,12 +17,12 @@ from parley.runtime.tasks import background_task
 BRIEF = ServerSettings(grace_seconds=0.5)
 
 
-async def for_ever() -> None:
+async def wait_forever() -> None:
     await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def failing() -> AsyncIterator[asyncio.Event]:
+async def fail_when_set() -> AsyncIterator[asyncio.Event]:
     """A block whose part fails once the event is set."""
     fail = asyncio.Event()
 
@@ -39,7 +39,7 @@ async def test_a_part_lasts_as_long_as_its_block() -> None:
 
     async def part() -> None:
         try:
-            await for_ever()
+            await wait_forever()
         finally:
             ended.set()
 
@@ -51,9 +51,9 @@ async def test_a_part_lasts_as_long_as_its_block() -> None:
 
 async def test_a_part_that_fails_ends_the_block_with_one_line() -> None:
     async def block() -> None:
-        async with asyncio.timeout(30), failing() as fail:
+        async with asyncio.timeout(30), fail_when_set() as fail:
             fail.set()
-            await for_ever()
+            await wait_forever()
 
     with pytest.raises(PartFailedError, match=r"^keeping the calls failed: KeyError: 'run-7'$"):
         await block()
@@ -64,7 +64,7 @@ async def test_a_part_that_fails_ends_the_block_with_one_line() -> None:
 
 async def test_a_part_that_fails_as_the_block_ends_is_not_lost() -> None:
     async def block() -> None:
-        async with failing() as fail:
+        async with fail_when_set() as fail:
             fail.set()
             for _ in range(2):
                 await asyncio.sleep(0)
@@ -79,7 +79,7 @@ async def test_a_part_that_is_cancelled_though_nobody_asked_ends_the_block() -> 
 
     async def block() -> None:
         async with asyncio.timeout(30), background_task("keeping the calls", part()):
-            await for_ever()
+            await wait_forever()
 
     with pytest.raises(PartFailedError, match=r"^keeping the calls failed: CancelledError$"):
         await block()
@@ -87,8 +87,8 @@ async def test_a_part_that_is_cancelled_though_nobody_asked_ends_the_block() -> 
 
 async def test_a_cancelled_block_stays_cancelled() -> None:
     async def block() -> None:
-        async with failing():
-            await for_ever()
+        async with fail_when_set():
+            await wait_forever()
 
     task = asyncio.create_task(block())
     await asyncio.sleep(0)
@@ -99,15 +99,18 @@ async def test_a_cancelled_block_stays_cancelled() -> None:
 
 async def test_what_the_block_raises_comes_out_as_it_is() -> None:
     with pytest.raises(ValueError, match="of its own"):
-        async with failing():
+        async with fail_when_set():
             raise ValueError("of its own")
 
 
 async def test_a_server_drains_when_a_part_fails() -> None:
     async def serve() -> None:
-        async with failing() as fail, start_server([Service("parley.v1.X", lambda _: None)], BRIEF) as server:
+        async with (
+            fail_when_set() as fail,
+            start_server([Service("parley.v1.X", lambda _: None)], BRIEF) as server,
+        ):
             serves.set_result((server.address, fail))
-            await for_ever()
+            await wait_forever()
 
     serves: asyncio.Future[tuple[str, asyncio.Event]] = asyncio.Future()
     task = asyncio.create_task(serve())
@@ -125,9 +128,9 @@ async def test_a_server_drains_when_a_part_fails() -> None:
 
 def test_the_process_ends_with_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        async with failing() as fail:
+        async with fail_when_set() as fail:
             fail.set()
-            await for_ever()
+            await wait_forever()
 
     assert entry.run(main) == 1
     assert "keeping the calls failed: KeyError: 'run-7'\n" in capsys.readouterr().err

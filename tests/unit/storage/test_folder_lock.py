@@ -132,10 +132,10 @@ def test_a_killed_service_is_not_told_of(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_had_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+    def fail_as_full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", fail_as_full)
     lock = FolderLock.acquire(tmp_path)
     assert lock is not None
     with lock:

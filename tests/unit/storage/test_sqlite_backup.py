@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def written(folder: Path, service: str, count: int) -> None:
+async def write_records(folder: Path, service: str, count: int) -> None:
     async with open_store(f"sqlite:///{folder}", service) as store:
         for number in range(count):
             await store.log.append("debate", Record(number + 1, f"a{number}", (b"event",)))
@@ -48,7 +48,7 @@ async def test_a_backup_of_a_database_in_use_holds_what_was_acknowledged_and_a_c
 
 async def test_every_service_is_copied(tmp_path: Path, folder: Path) -> None:
     for service in ("gateway", "memory", "orchestrator"):
-        await written(folder, service, 3)
+        await write_records(folder, service, 3)
     assert back_up(folder, tmp_path / "backup", DATABASE) == ["parley.db"]
     restore(tmp_path / "backup", tmp_path / "restored", DATABASE)
     assert [await entries(tmp_path / "restored", each) for each in ("gateway", "memory", "orchestrator")] == [
@@ -75,7 +75,7 @@ async def test_compressed_records_come_back_and_an_older_version_refuses_the_bac
 
 
 async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) -> None:
-    await written(folder, "orchestrator", 1)
+    await write_records(folder, "orchestrator", 1)
     back_up(folder, tmp_path / "backup", DATABASE)
     with pytest.raises(StorageError, match="already exists; name a new folder"):
         back_up(folder, tmp_path / "backup", DATABASE)
@@ -88,7 +88,7 @@ async def test_what_is_there_is_never_overwritten(tmp_path: Path, folder: Path) 
 async def test_a_folder_of_an_earlier_parley_is_not_backed_up_since_nothing_could_restore_it(
     tmp_path: Path, folder: Path
 ) -> None:
-    await written(folder, "orchestrator", 1)
+    await write_records(folder, "orchestrator", 1)
     (folder / DATABASE).rename(folder / "orchestrator.db")
     with pytest.raises(StorageError, match=r"holds orchestrator\.db and no parley\.db: it is of an earlier"):
         back_up(folder, tmp_path / "backup", DATABASE)
@@ -96,7 +96,7 @@ async def test_a_folder_of_an_earlier_parley_is_not_backed_up_since_nothing_coul
 
 
 async def test_a_backup_that_is_not_whole_is_not_restored(tmp_path: Path, folder: Path) -> None:
-    await written(folder, "orchestrator", 5)
+    await write_records(folder, "orchestrator", 5)
     backup, restored = tmp_path / "backup", tmp_path / "restored"
     back_up(folder, backup, DATABASE)
     file, manifest = backup / "parley.db", backup / "backup.json"
@@ -121,7 +121,7 @@ async def test_a_restore_that_was_killed_can_be_run_again_and_its_folder_is_not_
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     for service in ("orchestrator", "ratings"):
-        await written(folder, service, 3)
+        await write_records(folder, service, 3)
     backup, restored = tmp_path / "backup", tmp_path / "restored"
     back_up(folder, backup, DATABASE)
     process = os.fork()
@@ -145,7 +145,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
 async def test_a_restore_that_fails_leaves_the_folder_empty(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await written(folder, "orchestrator", 3)
+    await write_records(folder, "orchestrator", 3)
     back_up(folder, tmp_path / "backup", DATABASE)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
@@ -155,7 +155,7 @@ async def test_a_restore_that_fails_leaves_the_folder_empty(
 
 
 async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, folder: Path) -> None:
-    await written(folder, "orchestrator", 500)
+    await write_records(folder, "orchestrator", 500)
     file = folder / "parley.db"
     content = bytearray(file.read_bytes())
     content[4096 * 3 : 4096 * 5] = b"\xff" * 8192
@@ -166,7 +166,7 @@ async def test_a_damaged_database_is_not_taken_for_a_backup(tmp_path: Path, fold
 
 
 async def test_nobody_else_can_read_a_backup(tmp_path: Path, folder: Path) -> None:
-    await written(folder, "orchestrator", 1)
+    await write_records(folder, "orchestrator", 1)
     back_up(folder, tmp_path / "backup", DATABASE)
     assert (tmp_path / "backup").stat().st_mode & 0o777 == 0o700
     assert {each.stat().st_mode & 0o777 for each in (tmp_path / "backup").iterdir()} == {0o600}

@@ -96,13 +96,13 @@ async def test_a_write_that_fails_takes_nothing_with_it(database: SqliteDatabase
     held = Held(database)
     await held.begun()
 
-    def half(connection: Connection) -> None:
+    def write_half(connection: Connection) -> None:
         connection.execute("INSERT INTO t VALUES (100)")
         raise KeyError("half way")
 
     writes = [
         asyncio.ensure_future(database.write(work))
-        for work in (insert(1), insert(2), half, insert(1), insert(3))
+        for work in (insert(1), insert(2), write_half, insert(1), insert(3))
     ]
     await asyncio.sleep(0)
     await held.release()
@@ -280,11 +280,11 @@ async def test_a_file_that_is_gone_but_for_its_log_is_damage(path: Path) -> None
 async def test_nothing_half_made_is_left_under_the_files_name(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: Connection) -> None:
+    def fail_as_full(_: Connection) -> None:
         raise sqlite3.OperationalError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(sqlite_database, "_mark_ours", full)
+        broken.setattr(sqlite_database, "_mark_ours", fail_as_full)
         with pytest.raises(StorageError):
             async with open_database(path):
                 pass

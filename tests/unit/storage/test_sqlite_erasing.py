@@ -34,12 +34,12 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         assert len(sqlite_log.pack((LARGE,))) < len(LARGE) / 10
 
 
-def found(folder: Path) -> int:
+def count_secrets(folder: Path) -> int:
     """How often the secret stands in the files."""
     return sum(each.read_bytes().count(SECRET) for each in folder.glob("parley.db*"))
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     await asyncio.to_thread(until, condition)
 
 
@@ -55,10 +55,10 @@ async def write(store: Store) -> None:
 async def test_while_the_store_is_open_it_leaves_the_file_and_its_wal(tmp_path: Path) -> None:
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
         await write(store)
-        assert found(tmp_path) > 400
+        assert count_secrets(tmp_path) > 400
         await store.documents.delete(TEXTS, "one")
         await store.log.delete("debate")
-        await eventually(lambda: found(tmp_path) == 0)
+        await wait_until(lambda: count_secrets(tmp_path) == 0)
         assert (await store.log.read("kept"))[0].entries == (b"kept",)
         await store.log.append("kept", Record(2, "b", (b"more",)))
 
@@ -67,9 +67,9 @@ async def test_a_document_that_is_deleted_alone_leaves_it_too(tmp_path: Path) ->
     async with open_store(f"sqlite:///{tmp_path}", "orchestrator") as store:
         await write(store)
         await store.log.delete("debate")
-        await eventually(lambda: found(tmp_path) <= 400)
+        await wait_until(lambda: count_secrets(tmp_path) <= 400)
         await store.documents.delete(TEXTS, "one")
-        await eventually(lambda: found(tmp_path) == 0)
+        await wait_until(lambda: count_secrets(tmp_path) == 0)
 
 
 async def test_when_the_store_is_closed_at_once_nothing_is_left(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_when_the_store_is_closed_at_once_nothing_is_left(tmp_path: Path) 
             other.execute("SELECT count(*) FROM orchestrator_log").fetchone()
             await store.documents.delete(TEXTS, "one")
             await store.log.delete("debate")
-        assert found(tmp_path) == 0
+        assert count_secrets(tmp_path) == 0
 
 
 async def test_what_a_killed_process_deleted_leaves_the_disk_when_the_store_is_opened_again(
@@ -94,10 +94,10 @@ async def test_what_a_killed_process_deleted_leaves_the_disk_when_the_store_is_o
         await store.documents.delete(TEXTS, "one")
         for each in tmp_path.glob("parley.db*"):
             (killed / each.name).write_bytes(each.read_bytes())
-    assert found(killed)
+    assert count_secrets(killed)
     (killed / "parley.db-shm").unlink()
     async with open_store(f"sqlite:///{killed}", "orchestrator"):
-        await eventually(lambda: found(killed) == 0)
+        await wait_until(lambda: count_secrets(killed) == 0)
 
 
 async def test_a_reader_in_another_process_is_waited_for(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ async def test_a_reader_in_another_process_is_waited_for(tmp_path: Path) -> None
             await store.log.append(
                 "kept", Record(2, "b", (b"more",))
             )  # and nobody else waits for that reader
-            assert found(tmp_path)
-        await eventually(lambda: found(tmp_path) == 0)
+            assert count_secrets(tmp_path)
+        await wait_until(lambda: count_secrets(tmp_path) == 0)
 
 
 async def test_rows_that_were_moved_among_pages_leave_nothing_behind(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_rows_that_were_moved_among_pages_leave_nothing_behind(tmp_path: P
             await store.log.append(f"debate-{debate}", Record(lengths[debate], "a", (entry,)))
         for debate in range(50):
             await store.log.delete(f"debate-{debate}")
-        await eventually(lambda: found(tmp_path) == 0)
+        await wait_until(lambda: count_secrets(tmp_path) == 0)
 
 
 async def test_a_long_log_is_deleted_in_steps_between_which_others_write(
@@ -158,5 +158,5 @@ async def test_of_a_file_that_is_too_large_to_be_written_anew_the_wal_is_emptied
         await write(store)
         await store.documents.delete(TEXTS, "one")
         await store.log.delete("debate")
-        await eventually(lambda: (tmp_path / "parley.db-wal").stat().st_size == 0)
-        assert found(tmp_path) == 0
+        await wait_until(lambda: (tmp_path / "parley.db-wal").stat().st_size == 0)
+        assert count_secrets(tmp_path) == 0

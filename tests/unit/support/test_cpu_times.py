@@ -9,13 +9,13 @@ import pytest
 from tests.support.cpu_times import is_of_interest, note_cpu, report_cpu
 
 
-def made(name: str = "a", **fields: Any) -> Any:
+def make_report(name: str = "a", **fields: Any) -> Any:
     usual = {"when": "call", "passed": True, "sections": [], "duration": 0.0}
     return SimpleNamespace(nodeid=f"tests/{name}.py::test", **usual | fields)
 
 
-def noted(name: str, rounds: int, *, is_last: bool = False, **fields: Any) -> Any:
-    report = made(name, **fields)
+def note_report(name: str, rounds: int, *, is_last: bool = False, **fields: Any) -> Any:
+    report = make_report(name, **fields)
     for _ in range(rounds):
         sum(range(100_000))
     note_cpu(report, is_last=is_last)
@@ -23,8 +23,8 @@ def noted(name: str, rounds: int, *, is_last: bool = False, **fields: Any) -> An
 
 
 def test_files_that_computed_most_come_first() -> None:
-    noted("before", 0)
-    reports = [noted("little", 1), noted("most", 60), noted("much", 20)]
+    note_report("before", 0)
+    reports = [note_report("little", 1), note_report("most", 60), note_report("much", 20)]
     out = StringIO()
     reporter: Any = SimpleNamespace(
         stats={"passed": reports[:2], "": [*reports[2:], SimpleNamespace()]},
@@ -41,18 +41,18 @@ def test_files_that_computed_most_come_first() -> None:
 def test_a_setup_or_teardown_that_says_nothing_is_of_no_interest_and_its_time_counts_to_the_next(
     when: str,
 ) -> None:
-    noted("before", 0)
-    short, after = noted("a", 60, when=when), noted("a", 0)
-    other = noted("b", 20)
+    note_report("before", 0)
+    short, after = note_report("a", 60, when=when), note_report("a", 0)
+    other = note_report("b", 20)
     assert not is_of_interest(short)
     assert not hasattr(short, "cpu_seconds")
     assert after.cpu_seconds > other.cpu_seconds
 
 
 def test_what_ends_with_the_last_test_is_none_of_its_time() -> None:
-    noted("before", 0)
-    call = noted("a", 20, is_last=True)
-    ended = noted("a", 1, is_last=True, when="teardown", duration=1.0)
+    note_report("before", 0)
+    call = note_report("a", 20, is_last=True)
+    ended = note_report("a", 1, is_last=True, when="teardown", duration=1.0)
     assert call.cpu_seconds > 0
     assert not hasattr(ended, "cpu_seconds")
 
@@ -67,4 +67,4 @@ def test_what_ends_with_the_last_test_is_none_of_its_time() -> None:
     ],
 )
 def test_a_call_and_whatever_fails_prints_or_takes_long_is_of_interest(fields: dict[str, Any]) -> None:
-    assert is_of_interest(made(**{"when": "setup"} | fields))
+    assert is_of_interest(make_report(**{"when": "setup"} | fields))

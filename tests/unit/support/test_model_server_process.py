@@ -16,7 +16,7 @@ ASK = {"model": "small", "input": "why"}
 
 
 @asynccontextmanager
-async def running(*options: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def run_server(*options: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -44,7 +44,7 @@ async def test_it_runs_as_a_process_is_changed_while_it_runs_and_its_ledger_outl
     faults = tmp_path / "faults.json"
     faults.write_text(json.dumps([{"match": {"call": 1}, "fault": {"kind": "error", "status": 503}}]))
     async with (
-        running("--port", "0", "--latency-ms", "20", "--ledger", str(file), "--faults", str(faults)) as (
+        run_server("--port", "0", "--latency-ms", "20", "--ledger", str(file), "--faults", str(faults)) as (
             url,
             process,
         ),
@@ -74,7 +74,7 @@ async def test_it_runs_as_a_process_is_changed_while_it_runs_and_its_ledger_outl
 
 
 async def test_it_stops_at_a_signal_with_success() -> None:
-    async with running() as (_, process):
+    async with run_server() as (_, process):
         process.terminate()
         async with asyncio.timeout(30):
             assert await process.wait() == 0
@@ -105,7 +105,7 @@ async def test_a_wrong_change_is_refused_whole(
 async def test_a_file_without_rules_is_one_line_on_stderr(tmp_path: Path) -> None:
     faults = tmp_path / "faults.json"
     faults.write_text('[{"mach": {}}]')
-    async with running("--faults", str(faults)) as (address, process):
+    async with run_server("--faults", str(faults)) as (address, process):
         assert address == ""
         assert process.stderr is not None
         told = (await process.stderr.read()).decode()

@@ -72,7 +72,7 @@ _LEAVES = st.one_of(
 )
 
 
-def _composed(parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+def _compose(parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
     arrays = st.tuples(parts, st.integers(0, 3), st.integers(0, 3)).map(
         lambda drawn: {
             "type": "array",
@@ -93,7 +93,7 @@ def _composed(parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dic
     return st.one_of(arrays, objects, choices)
 
 
-@given(st.recursive(_LEAVES, _composed, max_leaves=8), st.integers(0, 2**64))
+@given(st.recursive(_LEAVES, _compose, max_leaves=8), st.integers(0, 2**64))
 def test_an_instance_is_valid(schema: dict[str, Any], seed: int) -> None:
     jsonschema.Draft202012Validator(schema).validate(instance(schema, seed))
 

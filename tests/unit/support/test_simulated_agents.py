@@ -25,40 +25,40 @@ MARTINGALE, WEAK, CORRECTIVE = REGIMES
 SURE = (0.9, 0.8, 0.7, 0.6, 0.5)
 
 
-def drawn(place: int = 0, count: int = 4000) -> list[Question]:
+def draw(place: int = 0, count: int = 4000) -> list[Question]:
     panel = PANELS[place]
     return list(questions(panel, count, np.random.default_rng([7, panel.dice]), readings=0))
 
 
 @pytest.mark.parametrize("place", range(len(PANELS)))
 def test_an_agent_is_right_as_often_as_its_skill_says(place: int) -> None:
-    found = drawn(place)
+    found = draw(place)
     for seat, skill in enumerate(PANELS[place].skills):
         assert np.mean([each.first[seat] == each.right for each in found]) == pytest.approx(skill, abs=0.03)
 
 
 def test_two_that_are_wrong_agree_on_about_60_percent() -> None:
-    pairs = [(each.first[0], each.first[1]) for each in drawn() if each.right not in each.first[:2]]
+    pairs = [(each.first[0], each.first[1]) for each in draw() if each.right not in each.first[:2]]
     assert np.mean([one == other for one, other in pairs]) == pytest.approx(0.63, abs=0.04)
 
 
 def test_every_option_is_right_as_often_as_any_other() -> None:
-    found = [each.right for each in drawn()]
+    found = [each.right for each in draw()]
     for option in OPTIONS:
         assert found.count(option) / len(found) == pytest.approx(0.25, abs=0.03)
 
 
 def test_agents_of_one_family_err_more_alike_than_others() -> None:
-    def wrong_together(place: int) -> float:
+    def measure_wrong_together(place: int) -> float:
         panel = replace(PANELS[place], skills=(0.7,) * 5)
         found = questions(panel, 4000, np.random.default_rng(7), readings=0)
         return float(np.mean([each.right not in each.first[:2] for each in found]))
 
-    assert wrong_together(3) > wrong_together(0) + 0.03
+    assert measure_wrong_together(3) > measure_wrong_together(0) + 0.03
 
 
 def test_agents_say_that_they_are_surer_than_they_are_right_and_hardly_know_when() -> None:
-    found = drawn()
+    found = draw()
     right = [each.confidences[0] for each in found if each.first[0] == each.right]
     wrong = [each.confidences[0] for each in found if each.first[0] != each.right]
     assert np.mean(right + wrong) == pytest.approx(0.7 + 0.15, abs=0.02)

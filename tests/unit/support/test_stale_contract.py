@@ -5,7 +5,7 @@ import pytest
 from tests.support.stale_contract import note_stale_contract
 
 
-def said_of(error: str) -> str:
+def note_error(error: str) -> str:
     report = pytest.CollectReport("tests/some.py", "failed", f"E   {error}\ntests/some.py:3: {error}", None)
     note_stale_contract(report)
     return "".join(text for _, text in report.sections)
@@ -21,8 +21,8 @@ def said_of(error: str) -> str:
     ],
 )
 def test_a_name_of_the_contract_that_is_missing_is_made_by_make_protos(error: str, name: str) -> None:
-    assert said_of(error) == f"protos/ has `{name}`; if services/parley/v1 lacks it, run `make protos`"
+    assert note_error(error) == f"protos/ has `{name}`; if services/parley/v1 lacks it, run `make protos`"
 
 
 def test_a_name_that_the_contract_has_not_either_is_another_mistake() -> None:
-    assert said_of("AttributeError: no_such_field") == ""
+    assert note_error("AttributeError: no_such_field") == ""

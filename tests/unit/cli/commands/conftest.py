@@ -8,8 +8,8 @@ import pytest
 
 from parley.cli.__main__ import run
 from tests.support.scripted_orchestrator import ScriptedOrchestrator, scripted
-from tests.unit.cli.commands.remembered import KAFKA, PRICES, remembered
-from tests.unit.cli.commands.scripts import one_round
+from tests.unit.cli.commands.remembered import KAFKA, PRICES, make_record
+from tests.unit.cli.commands.scripts import run_one_round
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def orchestrator() -> Iterator[ScriptedOrchestrator]:
-    with scripted(ScriptedOrchestrator(script=one_round)) as serving:
+    with scripted(ScriptedOrchestrator(script=run_one_round)) as serving:
         yield serving
 
 
@@ -42,5 +42,5 @@ def server(orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str
 def at(orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A server that remembers two debates."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    orchestrator.memories = {KAFKA: remembered(), PRICES: remembered(PRICES, "Raise them.", "sales")}
+    orchestrator.memories = {KAFKA: make_record(), PRICES: make_record(PRICES, "Raise them.", "sales")}
     return ["--server", orchestrator.address]

@@ -23,7 +23,7 @@ LONG = "Use Kafka for orders, since it keeps their order. " * 60
 """3,000 characters, as conclusions have them."""
 
 
-def remembered(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "data") -> GetRecordResponse:
+def make_record(debate_id: str = KAFKA, conclusion: str = LONG, domain: str = "data") -> GetRecordResponse:
     """All that a debate can leave."""
     debate = PastDebate(
         debate_id=debate_id,

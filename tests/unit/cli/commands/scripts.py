@@ -8,12 +8,12 @@ ROLES = "known roles: architect, data-modeling, generalist, performance, securit
 ANSWER = "Use a monolith.\n\nConfidence: 72 of 100\n"
 
 
-def saved(server: str) -> str:
+def write_saved_line(server: str) -> str:
     """The line that names a debate that was held at a server."""
     return f"Saved debate {DEBATE_ID}; parley show {DEBATE_ID} --server {server}"
 
 
-def one_round(debate: ScriptedDebate) -> None:
+def run_one_round(debate: ScriptedDebate) -> None:
     debate.add(RoundStarted(number=1, total=1))
     debate.add(PhaseStarted(activity="proposal", round=1, expected=1))
     debate.step("ada", "proposal", "\nUse one.\nBecause.")

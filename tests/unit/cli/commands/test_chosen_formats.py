@@ -17,7 +17,7 @@ from parley.v1.arena_pb2 import (
 )
 from parley.v1.voting_pb2 import VOTING_METHOD_UNANIMOUS, VotingSettings
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
-from tests.unit.cli.commands.test_refused_debates import refusing
+from tests.unit.cli.commands.test_refused_debates import make_refusal
 
 
 def test_a_panel_config_reaches_the_orchestrator(orchestrator: ScriptedOrchestrator, folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_format_of_the_file_that_nobody_knows_is_told_at_its_line(
         .err.splitlines()[-1]
         .startswith("parley: parley.yaml:2: debate.format: unknown format 'opera'; known formats: ")
     )
-    orchestrator.refusal = refusing(lambda spec: [FieldViolation("spec.format", "is none")])
+    orchestrator.refusal = make_refusal(lambda spec: [FieldViolation("spec.format", "is none")])
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 4
     assert capsys.readouterr().err.splitlines()[-1] == "parley: parley.yaml:2: debate.format: is none"
     assert run(["debate", "Which?", "--format", "solo", "--server", orchestrator.address]) == 2

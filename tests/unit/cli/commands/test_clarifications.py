@@ -57,23 +57,25 @@ def close(debate: ScriptedDebate, intervention: Intervention) -> None:
 def orchestrator() -> Iterator[ScriptedOrchestrator]:
     """An orchestrator whose debates ask first, and conclude once they are answered."""
 
-    def intervened(request: object) -> None:
+    def hear_intervention(request: object) -> None:
         intervention = request.intervention  # type: ignore[attr-defined]
         if intervention.WhichOneof("act") in {"answer", "continue_debate"}:
             assert serving.debate is not None
             close(serving.debate, intervention)
 
     with scripted(ScriptedOrchestrator(script=open_questions)) as serving:
-        serving.intervention_refusal = intervened
+        serving.intervention_refusal = hear_intervention
         yield serving
 
 
-def debating(orchestrator: ScriptedOrchestrator, folder: Path, *more: str, term: str = "xterm") -> Terminal:
+def start_debate(
+    orchestrator: ScriptedOrchestrator, folder: Path, *more: str, term: str = "xterm"
+) -> Terminal:
     arguments = ["debate", "Which?", "--clarify", "--server", orchestrator.address, *more]
     return Terminal(arguments, folder, {"TERM": term})
 
 
-def said(orchestrator: ScriptedOrchestrator) -> Intervention:
+def get_intervention(orchestrator: ScriptedOrchestrator) -> Intervention:
     (request,) = orchestrator.interventions
     return request.intervention
 
@@ -82,7 +84,7 @@ def said(orchestrator: ScriptedOrchestrator) -> Intervention:
 def test_questions_are_put_one_at_a_time_and_answered_line_by_line(
     term: str, orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder, term=term) as terminal:
+    with start_debate(orchestrator, folder, term=term) as terminal:
         terminal.wait_until_written("1/3 Ada Lovelace: How many users?\n> ")
         assert "Which budget?" not in terminal.written
         terminal.type(b"ten\n")
@@ -98,48 +100,48 @@ def test_questions_are_put_one_at_a_time_and_answered_line_by_line(
     answer = Answer()
     answer.answers.add(question_id="ada-1", text="ten")
     answer.answers.add(question_id="bo-2", text="Überm. Mai")
-    assert said(orchestrator) == Intervention(answer=answer, checkpoint=KEY)
+    assert get_intervention(orchestrator) == Intervention(answer=answer, checkpoint=KEY)
 
 
 def test_ctrl_d_ends_the_questions_and_what_was_said_counts(
     orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         terminal.wait_until_written("users?\n> ")
         terminal.type(b"ten\n")
         terminal.wait_until_written("budget?\n> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
-    answer = said(orchestrator).answer
+    answer = get_intervention(orchestrator).answer
     assert ([each.text for each in answer.answers], answer.enough) == (["ten"], True)
 
 
 def test_who_skips_all_lets_them_begin(orchestrator: ScriptedOrchestrator, folder: Path) -> None:
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         for number in (1, 2, 3):
             terminal.wait_until_written(f"{number}/3 ")
             terminal.wait_until_written("> ", number)
             terminal.type(b"\n")
         assert terminal.end() == 0
-    assert said(orchestrator).WhichOneof("act") == "continue_debate"
+    assert get_intervention(orchestrator).WhichOneof("act") == "continue_debate"
 
 
 def test_lines_that_are_pasted_together_are_one_answer(
     orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         terminal.wait_until_written("users?\n> ")
         terminal.type(b"ten now\na hundred later\n")
         terminal.wait_until_written("budget?\n> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
-    assert said(orchestrator).answer.answers[0].text == "ten now\na hundred later"
+    assert get_intervention(orchestrator).answer.answers[0].text == "ten now\na hundred later"
 
 
 def test_ctrl_c_leaves_the_debate_waiting_and_says_how_to_go_on(
     orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         terminal.wait_until_written("users?\n> ")
         terminal.type(CTRL_C)
         code, shown = terminal.end(), terminal.written
@@ -153,7 +155,7 @@ def test_ctrl_c_leaves_the_debate_waiting_and_says_how_to_go_on(
 def test_whoever_is_asked_is_told_when_it_was_answered_elsewhere(
     term: str, orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder, term=term) as terminal:
+    with start_debate(orchestrator, folder, term=term) as terminal:
         terminal.wait_until_written("users?\n> ")
         assert orchestrator.debate is not None
         close(orchestrator.debate, Intervention(answer=Answer(text="Ten.")))
@@ -168,7 +170,7 @@ def test_whoever_is_asked_is_told_when_it_was_answered_elsewhere(
 def test_where_nobody_answers_in_time_the_command_ends_and_says_how_to_go_on(
     orchestrator: ScriptedOrchestrator, folder: Path
 ) -> None:
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         terminal.wait_until_written("users?\n> ")
         assert orchestrator.debate is not None
         orchestrator.debate.add(CheckpointExpired(), key=KEY)
@@ -214,7 +216,7 @@ def test_whoever_watches_on_a_terminal_is_asked_too(
         terminal.type(CTRL_D)
         code, shown = terminal.end(), terminal.written
     assert code == 0, shown
-    assert said(orchestrator).answer.answers[0].text == "ten"
+    assert get_intervention(orchestrator).answer.answers[0].text == "ten"
 
 
 def test_the_questions_are_answered_from_another_terminal(
@@ -238,7 +240,7 @@ def test_the_questions_are_answered_from_another_terminal(
     waits()
     arguments = ["answer", DEBATE_ID, "--to", "bo-1", "None.", "--to", "1", "Ten.", "--enough", *at]
     assert run(arguments) == 0
-    answer = said(orchestrator).answer
+    answer = get_intervention(orchestrator).answer
     assert {each.question_id: each.text for each in answer.answers} == {"bo-1": "None.", "ada-1": "Ten."}
     assert answer.enough
     waits()
@@ -316,19 +318,19 @@ def test_what_was_typed_before_it_was_asked_is_no_answer(
 ) -> None:
     begins = threading.Event()
 
-    def later(debate: ScriptedDebate) -> None:
+    def open_later(debate: ScriptedDebate) -> None:
         begins.wait(30)
         open_questions(debate)
 
-    orchestrator.script = later
-    with debating(orchestrator, folder, term="dumb") as terminal:
+    orchestrator.script = open_later
+    with start_debate(orchestrator, folder, term="dumb") as terminal:
         terminal.type(b"\n\nis anybody there?\n")
         terminal.wait_until_written("is anybody there?")
         begins.set()
         terminal.wait_until_written("users?\n> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
-    assert said(orchestrator).WhichOneof("act") == "continue_debate"
+    assert get_intervention(orchestrator).WhichOneof("act") == "continue_debate"
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "a question"), (2, "2 questions")])
@@ -346,7 +348,7 @@ def test_where_the_moderator_asks_it_is_named_as_the_one_who_does(
         debate.add(opened, key=KEY)
 
     orchestrator.script = open_moderators
-    with debating(orchestrator, folder) as terminal:
+    with start_debate(orchestrator, folder) as terminal:
         terminal.wait_until_written(f"1/{count} Which 0?\n> ")
         terminal.type(CTRL_D)
         code, shown = terminal.end(), terminal.written

@@ -10,8 +10,8 @@ from parley.runtime.errors import FieldViolation
 from parley.v1.debate_pb2 import DebateEstimate
 from parley.v1.event_pb2 import Closed, RoundAssessed, RoundStarted, Warned
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
-from tests.unit.cli.commands.scripts import ANSWER, saved
-from tests.unit.cli.commands.test_refused_debates import refusing
+from tests.unit.cli.commands.scripts import ANSWER, write_saved_line
+from tests.unit.cli.commands.test_refused_debates import make_refusal
 
 REMARK = "m · 1 call · 120 tokens · 0.0 s"
 
@@ -25,14 +25,14 @@ def test_the_answer_is_printed_before_what_follows_it_is_done(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def shown(*_: object) -> None:
+    def end_with_warning(*_: object) -> None:
         assert orchestrator.debate is not None
         orchestrator.debate.add(Warned(message="it was not remembered"))
         orchestrator.debate.close(Closed())
 
     orchestrator.script = lambda debate: debate.conclude(closes=False)
     monkeypatch.setattr("parley.cli.commands.follow._CLOSING_SECONDS", 1.0)
-    monkeypatch.setattr("parley.cli.commands.debate.write_answer", shown)
+    monkeypatch.setattr("parley.cli.commands.debate.write_answer", end_with_warning)
     assert run(["debate", "Which?", "--server", orchestrator.address, "--report", "r"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert said[-2:] == ["warning: it was not remembered", "Report: r.md"]
@@ -69,7 +69,7 @@ def test_the_answer_alone_is_on_stdout(
         "round 1/1",
         "  proposal: 1 to come",
         "  proposal: 1/1",
-        saved(orchestrator.address),
+        write_saved_line(orchestrator.address),
         REMARK,
     ]
     spec = orchestrator.created[0].spec
@@ -163,7 +163,7 @@ def test_one_model_answers_for_every_agent(
     spec = orchestrator.created[-1].spec
     (ada,) = spec.agents
     assert (ada.agent.id, [*ada.agent.routes], ada.agent.temperature) == ("ada", ["openai/gpt-5"], 0.5)
-    orchestrator.refusal = refusing(
+    orchestrator.refusal = make_refusal(
         lambda spec: [FieldViolation("spec.agents[0].agent.routes[0]", "unknown route 'x'; known routes: y")]
     )
     capsys.readouterr()
@@ -232,11 +232,11 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_debate(
 def test_an_answer_that_could_not_be_written_is_printed(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def spoiled(debate: ScriptedDebate) -> None:
+    def spoil_file(debate: ScriptedDebate) -> None:
         (folder / "x.txt").mkdir()
         debate.conclude()
 
-    orchestrator.script = spoiled
+    orchestrator.script = spoil_file
     assert run(["debate", "Which?", "--output", "x.txt", "--server", orchestrator.address]) == 1
     out, err = capsys.readouterr()
     assert out == ANSWER
@@ -261,11 +261,11 @@ def test_how_the_answer_came_about_is_shown_to_those_who_ask(
     orchestrator: ScriptedOrchestrator,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def voted(debate: ScriptedDebate) -> None:
+    def conclude_by_vote(debate: ScriptedDebate) -> None:
         debate.state.process = "## Vote\n\n- 2 of 3"
         debate.conclude()
 
-    orchestrator.script = voted
+    orchestrator.script = conclude_by_vote
     assert run(["debate", "Which?", *asked, "--server", orchestrator.address]) == 0
     told = capsys.readouterr()
     assert told.out == ANSWER
@@ -283,7 +283,7 @@ def test_agents_are_chosen_by_id_and_by_role(orchestrator: ScriptedOrchestrator,
     assert [each.agent.id or each.agent_id for each in agents] == ["bo", "ada", "other"]
 
 
-def agreeing(debate: ScriptedDebate) -> None:
+def end_by_agreement(debate: ScriptedDebate) -> None:
     found = "the agents agree (94 %, threshold 90 %)"
     debate.add(RoundStarted(number=1, total=3))
     debate.add(RoundAssessed(round=1, ends_rounds=True, finding=found))
@@ -294,7 +294,7 @@ def agreeing(debate: ScriptedDebate) -> None:
 def test_rounds_that_ended_early_say_why(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    orchestrator.script = agreeing
+    orchestrator.script = end_by_agreement
     assert run(["debate", "Which?", "--verbose", "--server", orchestrator.address]) == 0
     why = "ended after round 1: the agents agree (94 %, threshold 90 %)"
     err = capsys.readouterr().err.splitlines()

@@ -15,7 +15,7 @@ from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import RoundFinished, RoundStarted, StepFailed
 from tests.support.scripted_listings import add_listings
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
-from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, saved
+from tests.unit.cli.commands.scripts import ANSWER, OTHER_ID, write_saved_line
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,18 @@ def test_a_failed_debate_is_resumed_and_followed_to_its_end(
     assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
     out, err = capsys.readouterr()
     assert out == ANSWER
-    assert err.splitlines()[-3:] == ["resumed", saved(orchestrator.address), "0 calls · 0 tokens · 0.0 s"]
+    assert err.splitlines()[-3:] == [
+        "resumed",
+        write_saved_line(orchestrator.address),
+        "0 calls · 0 tokens · 0.0 s",
+    ]
     assert [each.intervention.WhichOneof("act") for each in orchestrator.interventions] == ["resume"]
 
 
 def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(debate: ScriptedDebate) -> None:
+    def fail(debate: ScriptedDebate) -> None:
         for number in (1, 2):
             debate.add(RoundStarted(number=number, total=3))
             debate.step("ada", "proposal", "Use one.", round=number)
@@ -65,11 +69,11 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
         debate.add(StepFailed(work=work, reason="X", message="old"), key="k", attempt=1)
         debate.fail("X", "old", "ada", "round 3 proposal")
 
-    def going_on(debate: ScriptedDebate) -> None:
+    def go_on(debate: ScriptedDebate) -> None:
         debate.add(RoundStarted(number=3, total=3))
         debate.conclude()
 
-    orchestrator.script, orchestrator.after_resume = failing, going_on
+    orchestrator.script, orchestrator.after_resume = fail, go_on
     server = ["--server", orchestrator.address]
     assert run(["debate", "Which?", *server]) == 1
     capsys.readouterr()
@@ -78,7 +82,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
         "2 rounds were recorded; resumed in round 3",
         "resumed",
         "round 3/3",
-        saved(orchestrator.address),
+        write_saved_line(orchestrator.address),
         "m · 2 calls · 240 tokens · 0.0 s",
     ]
     assert run(["debate", "--resume", DEBATE_ID, *server]) == 0
@@ -86,7 +90,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
     assert out == ANSWER
     assert err.splitlines() == [
         f"Debate {DEBATE_ID} is already completed.",
-        saved(orchestrator.address),
+        write_saved_line(orchestrator.address),
         "m · 2 calls · 240 tokens · 0.0 s",
     ]
 
@@ -94,7 +98,7 @@ def test_a_resumed_debate_tells_what_is_recorded_and_not_how_it_came(
 def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_key(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def failing(debate: ScriptedDebate) -> None:
+    def fail(debate: ScriptedDebate) -> None:
         for agent in ("ada", "bo"):
             work = Work(activity="proposal", agent_id=agent, round=1)
             failed = StepFailed(work=work, reason="PROVIDER_AUTH", message="house/m: 401 No.")
@@ -102,7 +106,7 @@ def test_agents_that_failed_alike_are_named_together_with_the_variable_of_their_
             debate.state.failures.add(work=work, reason="PROVIDER_AUTH", message="house/m: 401 No.")
         debate.fail("PROVIDER_AUTH", "house/m: 401 No.", "ada", "round 1 proposal")
 
-    orchestrator.script = failing
+    orchestrator.script = fail
     (folder / "parley.yaml").write_text(
         "agents:\n- {id: ada, role: architect, model: m, provider: house}\n- {id: bo, role: testing}\n"
         "providers: [{name: house, base_url: 'http://localhost/v1', api_key_env: HOUSE_KEY}]\n"
@@ -156,11 +160,11 @@ def test_a_debate_that_is_there_no_more_cannot_be_resumed(
 def test_a_signal_pauses_the_debate_and_the_command_says_how_to_go_on(
     number: signal.Signals, orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(debate: ScriptedDebate) -> None:
+    def interrupt(debate: ScriptedDebate) -> None:
         debate.add(RoundStarted(number=1, total=1))
         os.kill(os.getpid(), number)
 
-    orchestrator.script = interrupted
+    orchestrator.script = interrupt
     assert run(["debate", "Which?", "--server", orchestrator.address]) == 130
     out, err = capsys.readouterr()
     assert out == ""
@@ -187,13 +191,13 @@ def test_who_has_hang_ups_ignored_is_not_stopped_by_one(
 ) -> None:
     """As `nohup` does."""
 
-    def hung_up(debate: ScriptedDebate) -> None:
+    def hang_up(debate: ScriptedDebate) -> None:
         os.kill(os.getpid(), signal.SIGHUP)
         debate.conclude()
 
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        orchestrator.script = hung_up
+        orchestrator.script = hang_up
         assert run(["debate", "Which?", "--server", orchestrator.address]) == 0
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -114,19 +114,19 @@ def test_what_is_read_for_a_debate_is_what_the_options_say_before_the_file(
     ask = ["debate", "Which?", "--server", orchestrator.address]
     given = ["--page", "https://b.example/", "--page", "https://c.example/"]
 
-    def asked(*options: str) -> tuple[bool | None, list[str]]:
+    def ask_for(*options: str) -> tuple[bool | None, list[str]]:
         assert run([*ask, *options]) == 0
         spec = orchestrator.created[-1].spec
         return (spec.research if spec.HasField("research") else None, list(spec.research_pages))
 
-    assert asked("-c", "parley.yaml") == (False, ["https://a.example/"])
-    assert asked("-c", "parley.yaml", "--research") == (True, ["https://a.example/"])
-    assert asked("-c", "parley.yaml", "--no-research") == (False, [])
+    assert ask_for("-c", "parley.yaml") == (False, ["https://a.example/"])
+    assert ask_for("-c", "parley.yaml", "--research") == (True, ["https://a.example/"])
+    assert ask_for("-c", "parley.yaml", "--no-research") == (False, [])
     pages = ["https://a.example/", "https://b.example/", "https://c.example/"]
-    assert asked("-c", "parley.yaml", *given) == (None, pages)
+    assert ask_for("-c", "parley.yaml", *given) == (None, pages)
     Path("parley.yaml").unlink()
-    assert asked() == (None, [])
-    assert asked(*given, "--research") == (True, pages[1:])
+    assert ask_for() == (None, [])
+    assert ask_for(*given, "--research") == (True, pages[1:])
 
 
 def test_a_page_for_a_debate_that_reads_none_is_refused(

@@ -20,7 +20,7 @@ from parley.v1.ratings_pb2 import MatchRecord, Rating, RatingChange
 from tests.support.command import Command
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator, scripted
 from tests.support.terminal import Terminal
-from tests.unit.cli.commands.scripts import ANSWER, one_round
+from tests.unit.cli.commands.scripts import ANSWER, run_one_round
 
 XTERM = {"TERM": "xterm-256color"}
 FILES = {"q.md": "Which?", "context.md": "Ten users.", "parley.yaml": "debate: {domain: data}\n"}
@@ -128,7 +128,7 @@ def command(name: str, address: str) -> list[str]:
 def serving() -> Iterator[ScriptedOrchestrator]:
     debate = PastDebate(debate_id=DEBATE_ID, question="Which?", conclusion="This one.")
     orchestrator = ScriptedOrchestrator(
-        script=one_round,
+        script=run_one_round,
         memories={DEBATE_ID: GetRecordResponse(debate=debate)},
         agents=ListAvailableAgentsResponse(
             agents=[Agent(id="ada", role="architect")],
@@ -146,13 +146,13 @@ def serving() -> Iterator[ScriptedOrchestrator]:
 def address(serving: ScriptedOrchestrator, folder: Path) -> str:
     """An orchestrator that has a debate which is over, and files to be named."""
     serving.debate = ScriptedDebate(DebateSpec(question="Which?"))
-    one_round(serving.debate)
+    run_one_round(serving.debate)
     for name, text in FILES.items():
         (folder / name).write_text(text)
     return serving.address
 
 
-def piped(arguments: list[str], folder: Path, *, closed: bool) -> tuple[int, str, str]:
+def run_in_pipe(arguments: list[str], folder: Path, *, closed: bool) -> tuple[int, str, str]:
     """What a command comes to in a pipe, with nothing on stdin, or with stdin closed."""
     ended = Command(arguments, folder, without_stdin=closed).end()
     return ended.code, ended.out, "\n".join(ended.err)
@@ -192,12 +192,12 @@ ONCE = [pytest.param(name, marks=[] if name in FIRST.values() else [pytest.mark.
 
 @pytest.mark.parametrize("name", ALL)
 def test_in_a_pipe(name: str, address: str, folder: Path) -> None:
-    ends_well(name, *piped(command(name, address), folder, closed=False))
+    ends_well(name, *run_in_pipe(command(name, address), folder, closed=False))
 
 
 @pytest.mark.parametrize("name", ONCE)
 def test_with_stdin_closed(name: str, address: str, folder: Path) -> None:
-    ends_well(name, *piped(command(name, address), folder, closed=True))
+    ends_well(name, *run_in_pipe(command(name, address), folder, closed=True))
 
 
 def ends_well(name: str, code: int, out: str, err: str) -> None:
@@ -236,11 +236,11 @@ def test_an_interrupt_at_any_moment_is_quiet(
     """From our first module on to after the last line: some moments, drawn once."""
     go_on = threading.Event()
 
-    def held(debate: ScriptedDebate) -> None:
+    def hold(debate: ScriptedDebate) -> None:
         go_on.wait(10)
         debate.conclude()
 
-    serving.script = held
+    serving.script = hold
     moments = random.Random(name)
     try:
         for _ in range(draws):
@@ -259,4 +259,4 @@ def test_an_interrupt_at_any_moment_is_quiet(
                 )
     finally:
         go_on.set()
-        serving.script = one_round
+        serving.script = run_one_round

@@ -238,7 +238,7 @@ def test_the_help_lists_the_commands_that_steer_apart(capsys: pytest.CaptureFixt
     assert "  pause " not in others
 
 
-def waiting(debate: ScriptedDebate, opened: CheckpointOpened = DIRECTION) -> None:
+def wait_for_answer(debate: ScriptedDebate, opened: CheckpointOpened = DIRECTION) -> None:
     debate.add(opened, key=KEY)
     debate.state.status = DEBATE_STATUS_WAITING
     waits = debate.state.waiting
@@ -257,7 +257,7 @@ def test_whoever_looks_is_told_that_a_person_is_waited_for_and_how_to_answer(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert orchestrator.debate is not None
-    waiting(orchestrator.debate)
+    wait_for_answer(orchestrator.debate)
     server = ["--server", orchestrator.address]
     with_server = f"{ANSWER_WITH} --server {orchestrator.address} {OR_ELSE}"
     assert run(["show", DEBATE_ID, *server]) == 0
@@ -273,7 +273,7 @@ def test_whoever_holds_the_debate_is_told_how_to_answer(
     orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def asks(debate: ScriptedDebate) -> None:
-        waiting(debate)
+        wait_for_answer(debate)
         said = Intervention(guide=Guide(text="be\nbrief"))
         debate.add(CheckpointClosed(intervention=said), key=KEY)
         debate.conclude()
@@ -295,7 +295,7 @@ def test_a_debate_taken_up_again_at_an_open_checkpoint_says_how_to_answer(
         debate.conclude()
 
     assert orchestrator.debate is not None
-    waiting(orchestrator.debate, APPROVAL)
+    wait_for_answer(orchestrator.debate, APPROVAL)
     orchestrator.after_resume = goes_on
     assert run(["debate", "--resume", DEBATE_ID, "--server", orchestrator.address]) == 0
     assert f"answer with: parley approve {DEBATE_ID} --checkpoint {KEY} --server" in capsys.readouterr().err

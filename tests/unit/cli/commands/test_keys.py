@@ -32,7 +32,7 @@ def store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLEY_STORE", f"sqlite:///{folder / 'data'}")
 
 
-def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, str]]:
+def list_keys(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, str]]:
     capsys.readouterr()
     assert run(["keys", "list", "--json", *arguments]) == 0
     found: list[dict[str, str]] = json.loads(capsys.readouterr().out)
@@ -43,17 +43,17 @@ def test_a_key_is_shown_once_and_listed_without_it(capsys: pytest.CaptureFixture
     assert run(["keys", "add", "ci", "--tenant", "acme", "--role", "read"]) == 0
     key = capsys.readouterr().out.strip()
     assert key.startswith("parley_")
-    (shown,) = listed(capsys)
+    (shown,) = list_keys(capsys)
     assert {shown[name] for name in ("tenant", "name", "roles", "revoked")} == {"acme", "ci", "read", "-"}
     assert key.split("_", 2)[2] not in str(shown)
-    assert listed(capsys, "--tenant", "other") == []
+    assert list_keys(capsys, "--tenant", "other") == []
 
 
 def test_a_key_is_revoked_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keys", "add", "ci"]) == 0
-    (shown,) = listed(capsys)
+    (shown,) = list_keys(capsys)
     assert run(["keys", "revoke", shown["id"]]) == 0
-    assert listed(capsys)[0]["revoked"] != "-"
+    assert list_keys(capsys)[0]["revoked"] != "-"
     assert run(["keys", "revoke", "nobody"]) == 1
     assert "no key 'nobody'" in capsys.readouterr().err
 
@@ -64,7 +64,7 @@ def test_a_key_is_revoked_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_what_no_key_can_be_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keys", "add", *arguments]) == 2
-    assert listed(capsys) == []
+    assert list_keys(capsys) == []
 
 
 @dataclass
@@ -110,14 +110,14 @@ def test_a_key_shows_who_created_it_and_expires_after_so_many_days(
 ) -> None:
     assert run(["keys", "add", "ci", "--expires-in", "30"]) == 0
     assert run(["keys", "add", "ci"]) == 0
-    first, second = listed(capsys)
+    first, second = list_keys(capsys)
     lasts = datetime.fromisoformat(first["expires"]) - datetime.fromisoformat(first["made"])
     assert timedelta(days=29) < lasts < timedelta(days=31)
     assert first["creator"].endswith(" at the store")
     assert (first["last_used"], second["expires"]) == ("-", "-")
     at = ["--server", keeper.address]
     assert run(["keys", "add", "ci", "--expires-in", "1", *at]) == 0
-    (there,) = listed(capsys, *at)
+    (there,) = list_keys(capsys, *at)
     assert datetime.fromisoformat(there["expires"]) > datetime.now(UTC) + timedelta(hours=23)
     assert run(["keys", "add", "ci", "--expires-in", "0"]) == 2
 
@@ -125,7 +125,7 @@ def test_a_key_shows_who_created_it_and_expires_after_so_many_days(
 def test_a_key_has_a_budget_of_its_own(keeper: Keeper, capsys: pytest.CaptureFixture[str]) -> None:
     for at in ([], ["--server", keeper.address]):
         assert run(["keys", "add", "ci", "--tokens-per-day", "1000", "--usd-per-day", "2.5", *at]) == 0
-        (shown,) = listed(capsys, *at)
+        (shown,) = list_keys(capsys, *at)
         assert (shown["tokens_per_day"], shown["usd_per_day"]) == ("1000", "2.50")
     assert run(["keys", "add", "ci", "--tokens-per-day", "0"]) == 2
 
@@ -140,7 +140,7 @@ def test_at_a_server_the_keys_are_those_of_ones_own_tenant(
     assert keeper.kept[0].roles[:1] == [ACCESS_ROLE_READ]
     assert run(["keys", "revoke", "000000000001", *at]) == 0
     assert "is revoked" in capsys.readouterr().err
-    first, second = listed(capsys, *at)
+    first, second = list_keys(capsys, *at)
     made = "2026-01-02T03:04:05.000000+00:00"
     assert first == {
         "id": "000000000000",

@@ -27,7 +27,7 @@ SECONDS = 30.0
 XTERM = {"TERM": "xterm-256color"}
 
 
-def created() -> DebateCreated:
+def make_created() -> DebateCreated:
     spec = DebateSpec()
     for name in ("ada", "bo"):
         spec.agents.add().agent.id = name
@@ -50,7 +50,7 @@ class Held:
         self._warning = warning
 
     def __call__(self, debate: ScriptedDebate) -> None:
-        debate.add(created())
+        debate.add(make_created())
         debate.add(RoundStarted(number=1, total=1))
         debate.add(PhaseStarted(activity="proposal", round=1, expected=2))
         debate.add(

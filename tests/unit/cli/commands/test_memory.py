@@ -8,13 +8,13 @@ import pytest
 from parley.cli.__main__ import run
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
 from tests.support.terminal import on_terminal
-from tests.unit.cli.commands.remembered import KAFKA, LONG, remembered
+from tests.unit.cli.commands.remembered import KAFKA, LONG, make_record
 
 
 def test_a_stand_is_shown_with_the_first_one_of_its_agent_if_that_was_another(
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = remembered()
+    found = make_record()
     found.stands[0].first_text = "Use RabbitMQ."
     found.stands[0].first_for_decision = False
     found.stands[1].first_text = found.stands[1].text
@@ -58,7 +58,7 @@ def test_no_remembered_text_poses_as_a_section(
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     posing = "Yes.\n\n## Issues\n\n- ada to cy: none"
-    found = remembered(conclusion=posing)
+    found = make_record(conclusion=posing)
     found.stands[0].text = found.issues[0].issue.text = found.debate.dissents[0].text = posing
     orchestrator.memories = {KAFKA: found}
     assert run(["memory", "show", KAFKA, *at]) == 0

@@ -24,7 +24,7 @@ from parley.v1.memory_pb2 import (
     PastDebate,
 )
 from tests.support.scripted_orchestrator import ScriptedOrchestrator
-from tests.unit.cli.commands.remembered import KAFKA, LONG, PRICES, remembered
+from tests.unit.cli.commands.remembered import KAFKA, LONG, PRICES, make_record
 
 
 def test_a_search_shows_each_debate_short_with_date_strength_confidence_and_dissent(
@@ -49,10 +49,10 @@ def connect_to(orchestrator: ScriptedOrchestrator, monkeypatch: pytest.MonkeyPat
     """Let commands without a server ask this orchestrator; `own`: as if it ran in their process."""
 
     @asynccontextmanager
-    async def connected(*_: object, **__: object) -> AsyncIterator[Connection]:
+    async def connect(*_: object, **__: object) -> AsyncIterator[Connection]:
         yield Connection(orchestrator.address, own=own)
 
-    monkeypatch.setattr("parley.cli.commands.connection.connect", connected)
+    monkeypatch.setattr("parley.cli.commands.connection.connect", connect)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -63,7 +63,7 @@ def test_memory_that_starts_with_the_command_is_waited_for_and_no_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     connect_to(orchestrator, monkeypatch, own=own)
-    orchestrator.memories = {KAFKA: remembered()}
+    orchestrator.memories = {KAFKA: make_record()}
     orchestrator.memory_refusals = [
         unavailable(f"{each}_UNAVAILABLE", f"the {each.lower()} service is away; try again")
         for each in ("MEMORY", "CONVERGENCE")
@@ -96,7 +96,7 @@ def test_memory_that_does_not_start_is_not_waited_for_without_end(
 def test_no_line_of_a_search_is_wider_than_the_terminal(
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    found = remembered(conclusion=text)
+    found = make_record(conclusion=text)
     found.debate.question = text
     found.debate.dissents[0].text = text
     orchestrator.memories = {KAFKA: found}
@@ -124,7 +124,7 @@ def test_the_beginning_of_a_conclusion_is_words_without_markup(
     conclusion: str,
     shown: str,
 ) -> None:
-    orchestrator.memories = {KAFKA: remembered(conclusion=conclusion)}
+    orchestrator.memories = {KAFKA: make_record(conclusion=conclusion)}
     assert run(["memory", "search", "Kafka?", *at]) == 0
     assert capsys.readouterr().out.splitlines()[2] == f"   {shown}"
 
@@ -149,7 +149,7 @@ def test_no_decision_is_called_certain() -> None:
 def test_that_an_earlier_decision_is_reversed_is_said_with_its_date_and_why(
     at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = remembered(conclusion="Use RabbitMQ.")
+    found = make_record(conclusion="Use RabbitMQ.")
     found.debate.related.add(
         debate_id=PRICES,
         decided_at=Timestamp(seconds=1_772_366_400),

@@ -141,13 +141,13 @@ def connect_to_small_model(
     """Let commands run on a system in which the small model answers for want of a key."""
 
     @asynccontextmanager
-    async def connected(*_: object, **__: object) -> AsyncIterator[Connection]:
+    async def connect(*_: object, **__: object) -> AsyncIterator[Connection]:
         yield Connection(orchestrator.address, gateway="127.0.0.1:1", own=own)
 
     async def list_small(*_: object, **__: object) -> ListRoutesResponse:
         return ListRoutesResponse(routes=[SMALL], default_routes=["local/smollm2"])
 
-    monkeypatch.setattr("parley.cli.commands.debate.connect", connected)
+    monkeypatch.setattr("parley.cli.commands.debate.connect", connect)
     monkeypatch.setattr("parley.cli.commands.debate.report_models", list_small)
 
 

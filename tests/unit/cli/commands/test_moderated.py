@@ -29,19 +29,19 @@ def at(orchestrator: ScriptedOrchestrator) -> list[str]:
     return ["--server", orchestrator.address]
 
 
-def debating(folder: Path, *arguments: str, term: str = "xterm") -> Terminal:
+def start_command(folder: Path, *arguments: str, term: str = "xterm") -> Terminal:
     return Terminal(["debate", *arguments], folder, {"TERM": term})
 
 
-def begun(folder: Path, at: list[str], term: str = "xterm") -> Terminal:
-    return debating(folder, "Redis?", "--format", "moderated", *at, term=term)
+def start_debate(folder: Path, at: list[str], term: str = "xterm") -> Terminal:
+    return start_command(folder, "Redis?", "--format", "moderated", *at, term=term)
 
 
 @TERMS
 def test_a_person_guides_leaves_comes_back_elsewhere_ends_early_and_approves(
     term: str, moderator: Moderator, at: list[str], folder: Path
 ) -> None:
-    with begun(folder, at, term) as terminal:
+    with start_debate(folder, at, term) as terminal:
         terminal.wait_until_written(CHOICES)
         assert "Round 1 is complete" in terminal.written
         assert "They differ on" in terminal.written
@@ -60,7 +60,7 @@ def test_a_person_guides_leaves_comes_back_elsewhere_ends_early_and_approves(
     resume = ["debate", "--resume", DEBATE_ID, *at]
     assert f"Not answered; the debate waits. Answer with:\n  {hint}" in shown
     assert f"Or go on with:\n  parley {' '.join(resume)}" in shown
-    with debating(folder, *resume[1:], term=term) as terminal:
+    with start_command(folder, *resume[1:], term=term) as terminal:
         terminal.wait_until_written(CHOICES)
         assert "Round 2 is complete" in terminal.written
         assert "Round 1 is complete" not in terminal.written
@@ -86,7 +86,7 @@ def test_a_decision_that_was_approved_here_is_not_printed_again(
     by_the_user: bool, times: int, moderator: Moderator, at: list[str], folder: Path
 ) -> None:
     moderator.recommendation = "Use **Redis**."
-    with begun(folder, at, "dumb") as terminal:
+    with start_debate(folder, at, "dumb") as terminal:
         terminal.wait_until_written(CHOICES)
         terminal.type(b"e\n")
         terminal.wait_until_written(DECIDES)
@@ -102,7 +102,7 @@ def test_a_decision_that_was_approved_here_is_not_printed_again(
 def test_what_is_no_choice_is_asked_again_and_no_guidance_goes_back(
     moderator: Moderator, at: list[str], folder: Path
 ) -> None:
-    with begun(folder, at) as terminal:
+    with start_debate(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
         terminal.type(b"guide them\n")
         terminal.wait_until_written(f"Type a letter: {CHOICES}")
@@ -127,7 +127,7 @@ def test_what_is_no_choice_is_asked_again_and_no_guidance_goes_back(
 
 
 def test_ctrl_d_leaves_as_ctrl_c_does(moderator: Moderator, at: list[str], folder: Path) -> None:
-    with begun(folder, at) as terminal:
+    with start_debate(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
         terminal.type(CTRL_D)
         code, shown = terminal.end(), terminal.written
@@ -141,7 +141,7 @@ def test_ctrl_d_leaves_as_ctrl_c_does(moderator: Moderator, at: list[str], folde
 def test_another_client_may_be_faster_and_the_terminal_goes_on(
     term: str, moderator: Moderator, at: list[str], folder: Path
 ) -> None:
-    with begun(folder, at, term) as terminal:
+    with start_debate(folder, at, term) as terminal:
         terminal.wait_until_written(CHOICES)
         terminal.type(b"g\n")
         terminal.wait_until_written(GUIDANCE)
@@ -164,7 +164,7 @@ def test_another_client_may_be_faster_and_the_terminal_goes_on(
 def test_where_nobody_answers_in_time_it_pauses_and_the_command_ends(
     moderator: Moderator, at: list[str], folder: Path
 ) -> None:
-    with begun(folder, at) as terminal:
+    with start_debate(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
         moderator.expire()
         code, shown = terminal.end(), terminal.written
@@ -177,11 +177,11 @@ def test_who_comes_back_after_days_has_time_to_answer(
     moderator: Moderator, orchestrator: ScriptedOrchestrator, at: list[str], folder: Path
 ) -> None:
     moderator.seconds = -100_000
-    with begun(folder, at) as terminal:
+    with start_debate(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
         terminal.type(CTRL_C)
         assert terminal.end() == 130
-    with debating(folder, "--resume", DEBATE_ID, *at) as terminal:
+    with start_command(folder, "--resume", DEBATE_ID, *at) as terminal:
         terminal.wait_until_written(CHOICES)
         moderator.seconds = 1800
         moderator.expire()  # as whoever takes it up finds it
@@ -197,7 +197,7 @@ def test_who_comes_back_after_days_has_time_to_answer(
 def test_whoever_watches_on_a_terminal_is_asked_too(
     moderator: Moderator, at: list[str], folder: Path
 ) -> None:
-    with begun(folder, at) as terminal:
+    with start_debate(folder, at) as terminal:
         terminal.wait_until_written(CHOICES)
         with Terminal(["watch", DEBATE_ID, *at], folder, {"TERM": "xterm"}) as other:
             other.wait_until_written(CHOICES)
@@ -269,24 +269,24 @@ def test_a_decision_never_overwrites_a_file_and_is_not_written_twice(
     }
 
 
-def a_file_is_in_the_way(_: ScriptedOrchestrator, folder: Path) -> str:
+def put_file_in_the_way(_: ScriptedOrchestrator, folder: Path) -> str:
     (folder / "docs").mkdir()
     (folder / "docs" / "decisions").write_text("")
     return f"docs/decisions/{FILE_NAME}: cannot be written: "
 
 
-def the_name_leads_elsewhere(orchestrator: ScriptedOrchestrator, _: Path) -> str:
+def lead_elsewhere(orchestrator: ScriptedOrchestrator, _: Path) -> str:
     assert orchestrator.decision is not None
     orchestrator.decision.file_name = "../../.bashrc"
     return "'../../.bashrc' is no file name for it"
 
 
-def there_is_none(orchestrator: ScriptedOrchestrator, _: Path) -> str:
+def remove_decision(orchestrator: ScriptedOrchestrator, _: Path) -> str:
     orchestrator.decision = None
     return "it is of another format"
 
 
-@pytest.mark.parametrize("trouble", [a_file_is_in_the_way, the_name_leads_elsewhere, there_is_none])
+@pytest.mark.parametrize("trouble", [put_file_in_the_way, lead_elsewhere, remove_decision])
 def test_a_decision_that_cannot_be_written_is_a_warning_and_the_answer_is_printed(
     trouble: Callable[[ScriptedOrchestrator, Path], str],
     moderator: Moderator,

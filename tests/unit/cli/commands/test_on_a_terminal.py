@@ -15,7 +15,7 @@ COLOR = re.compile(r"\x1b\[[0-9;]*(3[0-7]|9[0-7])m")
 REMARK = "2 of 3 first drafts agree (ada, bo) · scores: ada 8, bo 7.5 · m · 1 call ·"
 
 
-def decided(debate: ScriptedDebate) -> None:
+def decide(debate: ScriptedDebate) -> None:
     drafts = debate.state.first_drafts
     drafts.groups.extend([DraftGroup(agent_ids=["ada", "bo"]), DraftGroup(agent_ids=["cy"])])
     drafts.majority = drafts.certain = True
@@ -28,7 +28,7 @@ def decided(debate: ScriptedDebate) -> None:
 
 @pytest.fixture
 def address(orchestrator: ScriptedOrchestrator) -> str:
-    orchestrator.script = decided
+    orchestrator.script = decide
     return orchestrator.address
 
 

@@ -149,7 +149,7 @@ def test_a_mistake_of_the_user_is_said_in_a_line(
     assert said in capsys.readouterr().err
 
 
-def signed_anew(**fields: str) -> str:
+def sign_anew(**fields: str) -> str:
     """The receipt with these fields of what it says, signed by the same key."""
     statement = verify_receipt(signed_debate().receipt, ring(OLD).keys).statement
     for name, value in fields.items():
@@ -160,7 +160,7 @@ def signed_anew(**fields: str) -> str:
 def test_a_receipt_of_hostile_texts_verifies_and_none_of_them_reaches_a_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Path("r.json").write_text(signed_anew(question=HOSTILE, format=HOSTILE, requested_by=HOSTILE))
+    Path("r.json").write_text(sign_anew(question=HOSTILE, format=HOSTILE, requested_by=HOSTILE))
     assert run([*OFFLINE, "--log", "debate.log", "--answer", "answer.md"]) == 0
     said = "".join(capsys.readouterr())
     assert "events that were signed are as they were" in said

@@ -78,7 +78,7 @@ def test_a_format_that_is_misspelled_is_suggested(capsys: pytest.CaptureFixture[
     )
 
 
-def refusing(
+def make_refusal(
     check: Callable[[DebateSpec], list[FieldViolation]],
 ) -> Callable[[pb.CreateDebateRequest], ParleyError | None]:
     def refusal(request: pb.CreateDebateRequest) -> ParleyError | None:
@@ -88,7 +88,7 @@ def refusing(
     return refusal
 
 
-def unknown_names(spec: DebateSpec) -> list[FieldViolation]:
+def find_unknown_names(spec: DebateSpec) -> list[FieldViolation]:
     ids = [
         FieldViolation(f"spec.agents[{place}].agent_id", "unknown agent; known agents: ada")
         for place, each in enumerate(spec.agents)
@@ -104,7 +104,7 @@ def unknown_names(spec: DebateSpec) -> list[FieldViolation]:
 
 
 def test_a_name_that_is_no_agents_is_taken_as_a_role(orchestrator: ScriptedOrchestrator) -> None:
-    orchestrator.refusal = refusing(unknown_names)
+    orchestrator.refusal = make_refusal(find_unknown_names)
     assert run(["debate", "Which?", "--agents", "ada,security", "--server", orchestrator.address]) == 0
     ada, security = orchestrator.created[-1].spec.agents
     assert (ada.agent_id, security.agent.id, security.agent.role) == ("ada", "security", "security")
@@ -113,7 +113,7 @@ def test_a_name_that_is_no_agents_is_taken_as_a_role(orchestrator: ScriptedOrche
 def test_an_unknown_role_is_refused_with_the_known_ones(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    orchestrator.refusal = refusing(unknown_names)
+    orchestrator.refusal = make_refusal(find_unknown_names)
     server = ["--server", orchestrator.address]
     assert run(["debate", "Which?", "--agents", "security,wizard", *server]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
@@ -145,7 +145,7 @@ def test_documents_that_the_system_refuses_are_refused_at_their_option(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    orchestrator.refusal = refusing(lambda spec: [FieldViolation(field, "must be otherwise")])
+    orchestrator.refusal = make_refusal(lambda spec: [FieldViolation(field, "must be otherwise")])
     (folder / "a.md").write_text("one")
     assert run(["debate", "Which?", "--context", "a.md", "--server", orchestrator.address]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == line
@@ -172,7 +172,7 @@ def test_research_that_the_system_refuses_is_refused_at_its_option_or_line(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    orchestrator.refusal = refusing(lambda spec: [FieldViolation(field, "no research here")])
+    orchestrator.refusal = make_refusal(lambda spec: [FieldViolation(field, "no research here")])
     given = ["--page", "https://b.example/", "--page", "https://c.example/"]
     ask = ["debate", "Which?", "--research", *given, "--server", orchestrator.address]
     assert run(ask) == 2
@@ -204,7 +204,7 @@ def test_settings_that_the_system_refuses_are_refused_at_their_key(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    orchestrator.refusal = refusing(lambda spec: [FieldViolation(field, "must be otherwise")])
+    orchestrator.refusal = make_refusal(lambda spec: [FieldViolation(field, "must be otherwise")])
     (folder / "parley.yaml").write_text(
         "agents: [{role: security}]\njudge: {}\ndebate:\n  rounds: 2\n  summarization: {threshold: 7}\n"
         "  terminationCondition:\n    type: convergence\n    threshold: 80\n  maxConcurrentProposals: 2\n"
@@ -219,7 +219,7 @@ def test_a_setting_that_the_file_does_not_say_is_not_blamed_on_it(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     violation = FieldViolation("spec.panel.rounds", "must be otherwise")
-    orchestrator.refusal = refusing(lambda spec: [violation])
+    orchestrator.refusal = make_refusal(lambda spec: [violation])
     (folder / "parley.yaml").write_text("debate: {domain: storage}\n")
     assert run(["debate", "Which?", "--rounds", "2", "--server", orchestrator.address]) == 2
     assert "parley.yaml:1" not in capsys.readouterr().err.splitlines()[-1]

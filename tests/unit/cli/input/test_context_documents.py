@@ -13,7 +13,7 @@ from parley.cli.input import context_documents
 from parley.cli.input.context_documents import read_context
 
 
-def written(folder: Path, files: dict[str, bytes | str]) -> Path:
+def write_files(folder: Path, files: dict[str, bytes | str]) -> Path:
     for name, held in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +43,11 @@ def test_documents_have_sorted_plain_relative_paths_and_each_file_is_read_or_cou
     files: dict[tuple[str, str], str | bytes],
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = written(
+        folder = write_files(
             Path(name),
             {f"a{number}-{top}/{low}": held for number, ((top, low), held) in enumerate(files.items())},
         )
-        written(folder, {"zz": "there is always one"})
+        write_files(folder, {"zz": "there is always one"})
         found = read_context(folder)
         paths = [path for path, _ in found.documents]
         assert paths == sorted(set(paths))
@@ -61,7 +61,7 @@ def test_documents_have_sorted_plain_relative_paths_and_each_file_is_read_or_cou
 
 
 def test_documents_come_from_all_folders_below_in_the_order_of_their_paths(tmp_path: Path) -> None:
-    written(tmp_path, {"b.md": "3", "a/z.md": "2", "a-b/x.md": "1", "a/deep/er.md": "2b"})
+    write_files(tmp_path, {"b.md": "3", "a/z.md": "2", "a-b/x.md": "1", "a/deep/er.md": "2b"})
     assert read_context(tmp_path).documents == (
         ("a-b/x.md", "1"),
         ("a/deep/er.md", "2b"),
@@ -72,13 +72,13 @@ def test_documents_come_from_all_folders_below_in_the_order_of_their_paths(tmp_p
 
 
 def test_one_file_is_one_document_under_its_name_hidden_or_not(tmp_path: Path) -> None:
-    written(tmp_path, {"docs/.a.md": b"\xef\xbb\xbfone\r\n"})
+    write_files(tmp_path, {"docs/.a.md": b"\xef\xbb\xbfone\r\n"})
     assert read_context(tmp_path / "docs/.a.md").documents == ((".a.md", "one\r\n"),)
 
 
 def test_what_is_left_out_is_counted_by_why(tmp_path: Path) -> None:
-    written(tmp_path, {".git/config": "x", ".env": "x", "latin.txt": b"\xe9t\xe9", "x.bin": b"a\0b"})
-    written(tmp_path, {"blank": " \n", "a.md": "one", "line\nend.md": "x"})
+    write_files(tmp_path, {".git/config": "x", ".env": "x", "latin.txt": b"\xe9t\xe9", "x.bin": b"a\0b"})
+    write_files(tmp_path, {"blank": " \n", "a.md": "one", "line\nend.md": "x"})
     os.mkfifo(tmp_path / "pipe")
     found = read_context(tmp_path)
     assert found.documents == (("a.md", "one"),)
@@ -88,7 +88,7 @@ def test_what_is_left_out_is_counted_by_why(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_out_are_not_followed_whatever_they_pass_on_the_way(tmp_path: Path) -> None:
-    written(
+    write_files(
         tmp_path,
         {"outside/secret.md": "secret", "docs/a.md": "one", "docs/.env": "key", "docs/in/b.md": "two"},
     )
@@ -112,7 +112,7 @@ def test_links_that_lead_out_are_not_followed_whatever_they_pass_on_the_way(tmp_
 
 
 def test_a_link_that_was_named_itself_is_followed(tmp_path: Path) -> None:
-    written(tmp_path, {"docs/a.md": "one"})
+    write_files(tmp_path, {"docs/a.md": "one"})
     (tmp_path / "link").symlink_to("docs")
     (tmp_path / "b.md").symlink_to("docs/a.md")
     assert read_context(tmp_path / "link").documents == (("a.md", "one"),)
@@ -122,14 +122,14 @@ def test_a_link_that_was_named_itself_is_followed(tmp_path: Path) -> None:
 def test_four_mebibytes_are_the_most_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert context_documents.MAX_BYTES == 4 * 1024 * 1024
     monkeypatch.setattr(context_documents, "MAX_BYTES", 12)
-    written(tmp_path, {"docs/a.md": "123456", "docs/b.md": b"\xef\xbb\xbf12345\xc3\xa9"[:-2] + b"6"})
+    write_files(tmp_path, {"docs/a.md": "123456", "docs/b.md": b"\xef\xbb\xbf12345\xc3\xa9"[:-2] + b"6"})
     assert len(read_context(tmp_path / "docs").documents) == 2
-    written(tmp_path, {"docs/c.md": "1"})
+    write_files(tmp_path, {"docs/c.md": "1"})
     assert "of text; name a smaller part" in refusal(tmp_path / "docs")
-    written(tmp_path, {"one.md": "é" * 6})
+    write_files(tmp_path, {"one.md": "é" * 6})
     assert len(read_context(tmp_path / "one.md").documents) == 1
     for length in range(12, 20):
-        written(tmp_path, {"one.md": "1" + "é" * (length // 2)})
+        write_files(tmp_path, {"one.md": "1" + "é" * (length // 2)})
         assert "of text" in refusal(tmp_path / "one.md")
 
 
@@ -138,7 +138,7 @@ def test_a_long_file_is_too_much_wherever_the_bound_cuts_it(
     beyond: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(context_documents, "MAX_BYTES", 10)
-    written(tmp_path, {"a.md": b"\xef\xbb\xbf" + b"1" * beyond + "🦦".encode() * 9})
+    write_files(tmp_path, {"a.md": b"\xef\xbb\xbf" + b"1" * beyond + "🦦".encode() * 9})
     assert "has more than" in refusal(tmp_path / "a.md")
 
 
@@ -146,7 +146,7 @@ def test_a_large_binary_is_left_out_without_being_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(context_documents, "MAX_BYTES", 100)
-    written(tmp_path, {"a.md": "one"})
+    write_files(tmp_path, {"a.md": "one"})
     with (tmp_path / "b.bin").open("wb") as file:
         file.truncate(8 * 1024**3)
     assert read_context(tmp_path).notice == f"--context {tmp_path}: left out 1 (not UTF-8 text: 1)"
@@ -154,15 +154,15 @@ def test_a_large_binary_is_left_out_without_being_read_whole(
 
 def test_a_folder_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context_documents, "MAX_FILES", 3)
-    written(tmp_path, dict.fromkeys(("a/1", "a/2", "b/3"), "x"))
+    write_files(tmp_path, dict.fromkeys(("a/1", "a/2", "b/3"), "x"))
     assert len(read_context(tmp_path).documents) == 3
-    written(tmp_path, {"b/4.bin": b"\0"})
+    write_files(tmp_path, {"b/4.bin": b"\0"})
     assert refusal(tmp_path) == "has more than 3 files; name a smaller part"
 
 
 def test_nothing_to_read_is_refused_and_says_what_there_was(tmp_path: Path) -> None:
     assert refusal(tmp_path) == "has no text"
-    written(tmp_path, {"x.bin": b"\0", ".y": "hidden", "blank.md": " "})
+    write_files(tmp_path, {"x.bin": b"\0", ".y": "hidden", "blank.md": " "})
     assert refusal(tmp_path) == "has no text (empty: 1, hidden: 1, not UTF-8 text: 1)"
     assert refusal(tmp_path / "x.bin") == "is not UTF-8 text"
     assert refusal(tmp_path / "blank.md") == "is empty"
@@ -174,14 +174,14 @@ def test_nothing_to_read_is_refused_and_says_what_there_was(tmp_path: Path) -> N
 def test_a_file_that_the_system_cannot_read_is_told_apart_from_a_wrong_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(tmp_path, {"a.md": "one", "in/b.md": "two"})
+    write_files(tmp_path, {"a.md": "one", "in/b.md": "two"})
     opened = Path.open
 
-    def broken(path: Path, mode: str) -> object:
+    def open_or_fail(path: Path, mode: str) -> object:
         if path.name == "b.md":
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, mode)
 
-    monkeypatch.setattr(Path, "open", broken)
+    monkeypatch.setattr(Path, "open", open_or_fail)
     assert refusal(tmp_path, GENERAL) == f"{tmp_path / 'in/b.md'}: cannot be read: Permission denied"
     assert refusal(tmp_path / "in/b.md", GENERAL) == "cannot be read: Permission denied"

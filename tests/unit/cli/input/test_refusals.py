@@ -16,7 +16,7 @@ SPEC = DebateSpec(
 """All of it comes from the command line."""
 
 
-def located(field: str, text: str, config: str = "") -> str:
+def locate(field: str, text: str, config: str = "") -> str:
     """The message for a field that is refused, of a debate with a configuration file."""
     found = loads(config, "parley.yaml", Path()) if config else None
     violations = (FieldViolation(field, text),)
@@ -36,11 +36,11 @@ def located(field: str, text: str, config: str = "") -> str:
     ],
 )
 def test_a_refused_option_is_named(field: str, text: str, said: str) -> None:
-    assert located(field, text) == said
+    assert locate(field, text) == said
 
 
 def test_a_refused_fact_of_the_file_is_named_at_its_line() -> None:
     config = "debate:\n  environment:\n    team: Payments\n"
-    assert located("spec.environment.team", "is too long", config).startswith(
+    assert locate("spec.environment.team", "is too long", config).startswith(
         "parley.yaml:3: debate.environment.team"
     )

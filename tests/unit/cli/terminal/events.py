@@ -14,9 +14,9 @@ def reply(cost: int | None = 100) -> Reply:
     return said
 
 
-def started(work: Work) -> StepStarted:
+def start_step(work: Work) -> StepStarted:
     return StepStarted(work=work)
 
 
-def succeeded(work: Work, said: Reply | None = None) -> StepSucceeded:
+def end_step(work: Work, said: Reply | None = None) -> StepSucceeded:
     return StepSucceeded(work=work, reply=said)

@@ -62,28 +62,28 @@ def debate(*groups: tuple[list[str], str], majority: bool = False) -> Debate:
     )
 
 
-def told(state: Debate) -> str:
+def write_account(state: Debate) -> str:
     return "\n".join(account_lines(state))
 
 
 def test_the_vote_over_the_first_drafts_stands_with_the_first_round() -> None:
-    text = told(debate((["ada", "cy"], "Keep one."), (["bo"], ""), majority=True))
+    text = write_account(debate((["ada", "cy"], "Keep one."), (["bo"], ""), majority=True))
     assert (
         "  vote over the first drafts: 2 of 3 agree\n    ada, cy: Keep one.\n    bo: no position stated\nRound 2"
     ) in text
 
 
 def test_a_vote_without_a_majority_says_so() -> None:
-    text = told(debate((["ada"], "Keep one."), (["bo"], "Split it.")))
+    text = write_account(debate((["ada"], "Keep one."), (["bo"], "Split it.")))
     assert "  vote over the first drafts: no majority\n    ada: Keep one.\n    bo: Split it.\n" in text
 
 
 def test_without_a_vote_nothing_is_said_of_one() -> None:
-    assert "vote" not in told(debate())
+    assert "vote" not in write_account(debate())
 
 
 def test_past_debates_that_were_shown_are_named_before_the_rounds() -> None:
-    assert "Past debates shown\n  deb-20260101-000000-abcdefgh\nRound 1\n" in told(debate())
+    assert "Past debates shown\n  deb-20260101-000000-abcdefgh\nRound 1\n" in write_account(debate())
 
 
 def test_what_an_agent_looked_up_stands_below_its_contribution_tool_by_tool() -> None:
@@ -92,24 +92,24 @@ def test_what_an_agent_looked_up_stands_below_its_contribution_tool_by_tool() ->
     state.contributions[0].reply.tool_calls.extend(
         ToolCall(name=name, failed=failed) for name, failed in calls
     )
-    assert "    looked up: file_read ×2, list_files, file_read (failed)\nRound 2\n" in told(state)  # noqa: RUF001
+    assert "    looked up: file_read ×2, list_files, file_read (failed)\nRound 2\n" in write_account(state)  # noqa: RUF001
 
 
 def test_nothing_is_said_of_tools_that_nobody_used() -> None:
-    assert "looked up" not in told(debate())
+    assert "looked up" not in write_account(debate())
 
 
 def test_a_structured_contribution_is_told_as_people_read_it() -> None:
     state = debate()
     ballot = Work(activity="ballot", title="vote for the best", agent_id="ada", target_agent_id="bo")
     state.contributions.add(work=ballot, reply=Reply(text='{"choice": "bo"}', rendered="\nFor **bo**.\n"))
-    assert "Answer\n  ada, vote for the best of bo: For **bo**.\n" in told(state)
+    assert "Answer\n  ada, vote for the best of bo: For **bo**.\n" in write_account(state)
 
 
 def test_whoever_joined_is_told_with_the_prompts() -> None:
     state = debate()
     state.joined.add(id="cy", role="security")
-    assert told(state).startswith(
+    assert write_account(state).startswith(
         "Prompts\n  ada (): built-in\n  cy (security): built-in\n  judge (): built-in\n"
     )
 
@@ -117,7 +117,7 @@ def test_whoever_joined_is_told_with_the_prompts() -> None:
 def test_why_the_rounds_ended_stands_with_the_totals_also_where_all_were_held() -> None:
     state = debate()
     state.current_round, state.stop_explanation = 3, "all 3 rounds were held"
-    assert "Totals\n  3 rounds, 0 calls, 0.0 s\n  ended: all 3 rounds were held\n" in told(state)
+    assert "Totals\n  3 rounds, 0 calls, 0.0 s\n  ended: all 3 rounds were held\n" in write_account(state)
 
 
 def test_a_summary_is_told_with_both_lengths_and_how_it_was_decided() -> None:
@@ -126,13 +126,15 @@ def test_a_summary_is_told_with_both_lengths_and_how_it_was_decided() -> None:
         activity="summary", agent_id="ada", round=2, summarized_characters=5200, summary_method="length-based"
     )
     state.contributions.add(work=work, reply=Reply(text="s" * 1200))
-    assert "5,200 → 1,200 characters (length-based)" in told(state)
+    assert "5,200 → 1,200 characters (length-based)" in write_account(state)
 
 
 def test_why_the_rounds_ended_early_stands_with_the_totals() -> None:
     state = debate()
     state.current_round, state.rounds_ended_by = 2, "the agents agree"
-    assert "Totals\n  2 rounds, 0 calls, 0.0 s\n  ended after round 2: the agents agree\n" in told(state)
+    assert "Totals\n  2 rounds, 0 calls, 0.0 s\n  ended after round 2: the agents agree\n" in write_account(
+        state
+    )
 
 
 def test_what_was_asked_before_the_rounds_and_what_a_person_said_is_told() -> None:
@@ -148,9 +150,9 @@ def test_what_was_asked_before_the_rounds_and_what_a_person_said_is_told() -> No
     )
     assert (
         "Clarifications\n  ada: Ten?\n    No, eleven.\n  Why?\n  ada: Ten?\n  Why?\n    went on without an answer\n"
-    ) in told(state)
-    assert "Before the rounds\n  ada, clarification: - Ten?\n" in told(state)
-    assert "Answer\n" not in told(state)
+    ) in write_account(state)
+    assert "Before the rounds\n  ada, clarification: - Ten?\n" in write_account(state)
+    assert "Answer\n" not in write_account(state)
 
 
 def test_every_prompt_that_replaces_a_roles_is_told() -> None:
@@ -158,7 +160,7 @@ def test_every_prompt_that_replaces_a_roles_is_told() -> None:
     agent = state.spec.agents[0].agent
     agent.clarification_prompt.CopyFrom(PromptText(text="Ask.", source="/p/ask.md"))
     agent.summary_prompt.CopyFrom(PromptText(text="Cut.", source="/p/cut.md"))
-    assert "  ada (): built-in; summaries: /p/cut.md; clarifications: /p/ask.md\n" in told(state)
+    assert "  ada (): built-in; summaries: /p/cut.md; clarifications: /p/ask.md\n" in write_account(state)
 
 
 def test_what_is_new_is_how_the_answer_stands_to_each_earlier_decision_in_a_line() -> None:

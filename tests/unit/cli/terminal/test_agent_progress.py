@@ -16,7 +16,7 @@ from parley.v1.event_pb2 import (
     TeamSelected,
 )
 from tests.support.made_events import made_event
-from tests.unit.cli.terminal.events import ADA, reply, started, succeeded
+from tests.unit.cli.terminal.events import ADA, end_step, reply, start_step
 
 CREATED = DebateCreated(
     spec=DebateSpec(
@@ -54,11 +54,11 @@ def test_who_was_not_chosen_does_not_stand_there() -> None:
 
 
 def test_text_is_kept_with_its_step_until_the_step_ends() -> None:
-    coming = (started(ADA), TextPiece("k", 1, 1, 0, "Use o"), TextPiece("k", 1, 1, 5, "ne."))
+    coming = (start_step(ADA), TextPiece("k", 1, 1, 0, "Use o"), TextPiece("k", 1, 1, 5, "ne."))
     assert after(*coming)["ada"].steps["k"].text == "Use one."
     said = reply()
     said.position = "One service."
-    ended = after(*coming, succeeded(ADA, said))["ada"]
+    ended = after(*coming, end_step(ADA, said))["ada"]
     assert (dict(ended.steps), ended.latest_text, ended.latest_phase, ended.position) == (
         {},
         "text",
@@ -69,7 +69,7 @@ def test_text_is_kept_with_its_step_until_the_step_ends() -> None:
 
 def test_a_new_attempt_voids_the_text_before_and_repeated_text_counts_once() -> None:
     step = after(
-        started(ADA),
+        start_step(ADA),
         TextPiece("k", 1, 1, 0, "wrong"),
         TextPiece("k", 1, 2, 0, "right"),
         TextPiece("k", 1, 2, 0, "right on"),
@@ -80,21 +80,21 @@ def test_a_new_attempt_voids_the_text_before_and_repeated_text_counts_once() -> 
 
 
 def test_of_a_long_text_the_end_is_kept_while_it_comes() -> None:
-    step = after(started(ADA), TextPiece("k", 1, 1, 0, "a" * MAX_TEXT), TextPiece("k", 1, 1, MAX_TEXT, "z"))[
-        "ada"
-    ].steps["k"]
+    step = after(
+        start_step(ADA), TextPiece("k", 1, 1, 0, "a" * MAX_TEXT), TextPiece("k", 1, 1, MAX_TEXT, "z")
+    )["ada"].steps["k"]
     assert (len(step.text), step.text[-1], step.length) == (MAX_TEXT, "z", MAX_TEXT + 1)
 
 
 def test_what_a_person_reads_is_kept_rather_than_json() -> None:
     said = reply()
     said.text, said.rendered = '{"stance": 1}', "agrees"
-    assert after(started(ADA), succeeded(ADA, said))["ada"].latest_text == "agrees"
+    assert after(start_step(ADA), end_step(ADA, said))["ada"].latest_text == "agrees"
 
 
 def test_a_failure_is_told_in_place_of_what_was_said() -> None:
     failed = StepFailed(work=ADA, reason="CALL_TIMEOUT")
-    ada = after(started(ADA), succeeded(ADA, reply()), ("b", started(ADA)), ("b", failed))["ada"]
+    ada = after(start_step(ADA), end_step(ADA, reply()), ("b", start_step(ADA)), ("b", failed))["ada"]
     assert (dict(ada.steps), ada.latest_text, ada.latest_phase) == (
         {},
         "",
@@ -104,4 +104,4 @@ def test_a_failure_is_told_in_place_of_what_was_said() -> None:
 
 def test_work_of_an_earlier_owner_is_void() -> None:
     for ending in (Claimed(owner="y"), Paused()):
-        assert not after(started(ADA), ending)["ada"].steps
+        assert not after(start_step(ADA), ending)["ada"].steps

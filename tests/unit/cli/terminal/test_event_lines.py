@@ -45,7 +45,7 @@ from parley.v1.event_pb2 import (
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 from parley.v1.source_pb2 import Source
 from tests.support.made_events import made_event
-from tests.unit.cli.terminal.events import ADA, reply, started, succeeded
+from tests.unit.cli.terminal.events import ADA, end_step, reply, start_step
 
 
 def lines(*seen: Event) -> list[str]:
@@ -53,12 +53,12 @@ def lines(*seen: Event) -> list[str]:
 
 
 def test_what_was_contributed_is_a_whole_and_as_people_read_it() -> None:
-    assert contribution_text(made_event(started(ADA))) == ""
-    assert contribution_text(made_event(succeeded(ADA, reply()))) == "text"
+    assert contribution_text(made_event(start_step(ADA))) == ""
+    assert contribution_text(made_event(end_step(ADA, reply()))) == "text"
     told = reply()
     told.text, told.rendered = '{"choice": "tea"}', "\nvotes for tea,\nsince it is warm\n"
-    assert contribution_text(made_event(succeeded(ADA, told))) == "votes for tea,\nsince it is warm"
-    assert contribution_text(made_event(succeeded(Work(activity="recall")))) == ""
+    assert contribution_text(made_event(end_step(ADA, told))) == "votes for tea,\nsince it is warm"
+    assert contribution_text(made_event(end_step(Work(activity="recall")))) == ""
 
 
 def test_an_event_is_one_line_whatever_it_says() -> None:
@@ -161,7 +161,7 @@ GROUPS = DraftGroups(
             "asked to answer ten",
         ),
         (
-            succeeded(Work(activity="recall", title="search for past debates")),
+            end_step(Work(activity="recall", title="search for past debates")),
             "search for past debates: done",
         ),
         (RoundsEnded(explanation="all 3 rounds were held"), "rounds ended: all 3 rounds were held"),

@@ -58,10 +58,10 @@ def test_a_new_file_takes_the_next_free_name_and_leaves_what_is_there(tmp_path: 
 def test_a_new_file_that_cannot_be_written_leaves_no_name_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int) -> None:
+    def fail_as_full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("os.fsync", fail_as_full)
     with pytest.raises(CommandError, match=r"x\.md: cannot be written: No space left on device"):
         write_new_file(tmp_path / "x.md", "text")
     assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from tests.support.made_events import made_event
-from tests.unit.cli.terminal.events import ADA, BO, reply, started, succeeded
+from tests.unit.cli.terminal.events import ADA, BO, end_step, reply, start_step
 
 
 def after(*happened: Message | tuple[Message, str]) -> DebateProgress:
@@ -44,13 +44,13 @@ def test_a_round_shows_its_phases_who_works_and_what_it_took() -> None:
         Claimed(owner="x"),
         RoundStarted(number=2, total=3),
         PhaseStarted(activity="proposal", round=1, expected=2),
-        (started(ADA), "a"),
-        (started(BO), "b"),
-        (succeeded(ADA, reply()), "a"),
+        (start_step(ADA), "a"),
+        (start_step(BO), "b"),
+        (end_step(ADA, reply()), "a"),
     )
     assert (progress.state, progress.round, progress.rounds) == ("running", 2, 3)
     assert progress.phases == (PhaseProgress("proposal", 1, 2, 1),)
-    assert progress.working == {"b": started(BO)}
+    assert progress.working == {"b": start_step(BO)}
     assert (progress.calls, progress.input_tokens, progress.output_tokens, progress.cost_micros) == (
         1,
         30,
@@ -65,22 +65,22 @@ def test_phases_that_overlap_are_counted_apart() -> None:
     progress = after(
         PhaseStarted(activity="proposal", round=1, expected=2),
         PhaseStarted(activity="critique", round=1, expected=2),
-        (succeeded(critique, reply()), "c"),
+        (end_step(critique, reply()), "c"),
         (StepFailed(work=ADA, reason="CALL_TIMEOUT"), "a"),
-        (succeeded(BO, reply()), "b"),
+        (end_step(BO, reply()), "b"),
         PhaseFinished(activity="proposal", round=1),
     )
     assert progress.phases == (PhaseProgress("critique", 1, 2, 1),)
 
 
 def test_a_cost_that_is_unknown_once_stays_unknown() -> None:
-    assert after(succeeded(ADA, reply(None)), succeeded(BO, reply())).cost_micros is None
+    assert after(end_step(ADA, reply(None)), end_step(BO, reply())).cost_micros is None
 
 
 def test_work_of_an_earlier_owner_is_void() -> None:
     failed = DebateFailed(failure=DebateFailure(reason="X"))
     for ending in (Claimed(owner="y"), Paused(), Resumed(), failed, Concluded()):
-        assert after((started(ADA), "a"), ending).working == {}
+        assert after((start_step(ADA), "a"), ending).working == {}
 
 
 def test_without_an_outcome_a_debate_was_cancelled() -> None:
@@ -94,7 +94,7 @@ def test_without_an_outcome_a_debate_was_cancelled() -> None:
 def test_whoever_ended_is_not_at_work(steps: list[tuple[str, bool]]) -> None:
     progress, open_steps = DebateProgress(), set[str]()
     for key, starts in steps:
-        progress = advance(progress, made_event(started(ADA) if starts else succeeded(ADA), key))
+        progress = advance(progress, made_event(start_step(ADA) if starts else end_step(ADA), key))
         (open_steps.add if starts else open_steps.discard)(key)
     assert set(progress.working) == open_steps
 
@@ -105,7 +105,7 @@ def test_steps_that_failed_are_not_counted_as_answers() -> None:
     ended = advance(phase, made_event(failed, "a"))
     finished = made_event(PhaseFinished(activity="proposal", round=1))
     assert progress_line(ended, finished) == "  proposal: 0 of 2 answered, 1 failed"
-    ended = advance(ended, made_event(succeeded(ADA), "b"))
+    ended = advance(ended, made_event(end_step(ADA), "b"))
     assert progress_line(ended, finished) == "  proposal: 1 of 2 answered, 1 failed"
 
 
@@ -117,21 +117,21 @@ def test_the_first_round_of_an_arena_says_how_many_are_those_that_were_asked_for
 
 
 def test_plain_lines_tell_rounds_phases_failures_and_warnings() -> None:
-    def told(payload: Message | None, before: DebateProgress | None = None) -> str | None:
+    def write_line(payload: Message | None, before: DebateProgress | None = None) -> str | None:
         return progress_line(before or DebateProgress(), made_event(payload))
 
     phase = DebateProgress(phases=(PhaseProgress("ballot", 1, 2, 2, "vote"),))
-    assert told(RoundStarted(number=1, total=3)) == "round 1/3"
-    assert told(RoundStarted(number=0, total=8)) == "before round 1/8"
-    assert told(PhaseStarted(activity="proposal", round=1, expected=2)) == "  proposal: 2 to come"
-    assert told(PhaseStarted(activity="ballot", title="vote", expected=2)) == "  vote: 2 to come"
-    assert told(PhaseFinished(activity="ballot", round=1), phase) == "  vote: 2/2"
-    assert told(StepFailed(work=ADA, reason="PROVIDER_AUTH", message="401")) == (
+    assert write_line(RoundStarted(number=1, total=3)) == "round 1/3"
+    assert write_line(RoundStarted(number=0, total=8)) == "before round 1/8"
+    assert write_line(PhaseStarted(activity="proposal", round=1, expected=2)) == "  proposal: 2 to come"
+    assert write_line(PhaseStarted(activity="ballot", title="vote", expected=2)) == "  vote: 2 to come"
+    assert write_line(PhaseFinished(activity="ballot", round=1), phase) == "  vote: 2/2"
+    assert write_line(StepFailed(work=ADA, reason="PROVIDER_AUTH", message="401")) == (
         "  ada: round 1 proposal failed: PROVIDER_AUTH: 401"
     )
-    assert told(Warned(message="late")) == "warning: late"
-    assert told(StepFailed(work=Work(activity="recall"), reason="MEMORY_AWAY", message="late")) is None
-    assert told(None) is None
+    assert write_line(Warned(message="late")) == "warning: late"
+    assert write_line(StepFailed(work=Work(activity="recall"), reason="MEMORY_AWAY", message="late")) is None
+    assert write_line(None) is None
 
 
 @pytest.mark.parametrize(("done", "coming"), [(0, "2 to come"), (1, "1 of 2 to come")])
@@ -158,26 +158,27 @@ def test_the_step_that_makes_the_answer_is_told() -> None:
 
 
 def test_work_outside_of_every_phase_is_told_and_work_of_a_phase_is_not() -> None:
-    summary = started(Work(activity="summary", doing="summarizes", agent_id="judge"))
+    summary = start_step(Work(activity="summary", doing="summarizes", agent_id="judge"))
     assert progress_line(DebateProgress(), made_event(summary)) == "judge summarizes"
     assert (
-        progress_line(DebateProgress(phases=(PhaseProgress("proposal", 1, 2),)), made_event(started(ADA)))
+        progress_line(DebateProgress(phases=(PhaseProgress("proposal", 1, 2),)), made_event(start_step(ADA)))
         is None
     )
     assert (
-        progress_line(DebateProgress(), made_event(started(Work(activity="recall", doing="looks")))) is None
+        progress_line(DebateProgress(), made_event(start_step(Work(activity="recall", doing="looks"))))
+        is None
     )
 
 
 def test_a_prompt_that_was_cut_for_a_route_is_told_once_a_route() -> None:
     said = reply()
     said.route, said.prompt_characters_left_out = "small", 12345
-    cut = succeeded(ADA, said)
+    cut = end_step(ADA, said)
     assert progress_line(DebateProgress(), made_event(cut)) == (
         "warning: 12,345 characters of a prompt were left out to fit the context of small; that may happen again"
     )
     assert progress_line(after(cut), made_event(cut)) is None
-    assert progress_line(DebateProgress(), made_event(succeeded(ADA, reply()))) is None
+    assert progress_line(DebateProgress(), made_event(end_step(ADA, reply()))) is None
 
 
 def test_what_was_found_after_a_round_is_told() -> None:
@@ -245,5 +246,5 @@ def test_who_is_asked_the_same_twice_at_once_is_told_of_once() -> None:
     begun = after(RoundStarted(number=1, total=3), (asked, "round/1/grouping"))
     assert progress_line(after(), made_event(asked, "round/1/grouping")) == "judge groups the positions"
     assert progress_line(begun, made_event(asked, "round/1/grouping/again")) is None
-    done = advance(begun, made_event(succeeded(asked.work, reply()), "round/1/grouping"))
+    done = advance(begun, made_event(end_step(asked.work, reply()), "round/1/grouping"))
     assert progress_line(done, made_event(asked, "k")) == "judge groups the positions"

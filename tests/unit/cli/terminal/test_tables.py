@@ -13,7 +13,7 @@ ROWS = [
 ]
 
 
-def on_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def pretend_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
 
@@ -21,7 +21,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
 def test_a_table_is_cut_to_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_terminal(monkeypatch, 20)
+    pretend_terminal(monkeypatch, 20)
     print_table(ROWS)
     assert capsys.readouterr().out == ("ID     QUESTION\ndeb-1  Which databa…\ndeb-2  あいうえおか…\n")
     assert is_narrow()
@@ -30,7 +30,7 @@ def test_a_table_is_cut_to_the_terminal(
 def test_the_last_column_keeps_some_room(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_terminal(monkeypatch, 3)
+    pretend_terminal(monkeypatch, 3)
     print_table(ROWS)
     assert "deb-1  Which d…\n" in capsys.readouterr().out
 
@@ -38,7 +38,7 @@ def test_the_last_column_keeps_some_room(
 def test_columns_that_leave_the_last_one_no_room_are_left_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_terminal(monkeypatch, 20)
+    pretend_terminal(monkeypatch, 20)
     print_table([("ID", "STATUS", "CREATED", "QUESTION"), ("deb-1", "completed", "2026", "Which database?")])
     assert capsys.readouterr().out == "ID     QUESTION\ndeb-1  Which databa…\n"
 
@@ -46,7 +46,7 @@ def test_columns_that_leave_the_last_one_no_room_are_left_out(
 def test_columns_are_left_out_for_a_time_rather_than_half_of_it_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_terminal(monkeypatch, 40)
+    pretend_terminal(monkeypatch, 40)
     rows = [("AGENT", "RATING", "LOST", "LAST MATCH"), ("architect", "1500", "2", "2026-11-27 19:14:47")]
     print_table(rows)
     assert capsys.readouterr().out == (

@@ -27,12 +27,12 @@ def answer(text: str) -> GenerateCompleted:
     return GenerateCompleted(text=text, route="p/m", model="m")
 
 
-async def all_of(events: AsyncIterator[GenerateResponse]) -> list[GenerateResponse]:
+async def read_all(events: AsyncIterator[GenerateResponse]) -> list[GenerateResponse]:
     return [event async for event in events]
 
 
-async def completed(events: AsyncIterator[GenerateResponse]) -> GenerateCompleted:
-    last = (await all_of(events))[-1]
+async def read_completed(events: AsyncIterator[GenerateResponse]) -> GenerateCompleted:
+    last = (await read_all(events))[-1]
     assert last.HasField("completed")
     return last.completed
 
@@ -88,10 +88,10 @@ class Replica:
     async def die(self) -> None:
         self.keeping.cancel()
 
-        async def gone(*_: object) -> bool:
+        async def fail_as_gone(*_: object) -> bool:
             raise StoreUnavailableError("dead")
 
-        self.store.end = gone  # type: ignore[method-assign, assignment]
+        self.store.end = fail_as_gone  # type: ignore[method-assign, assignment]
 
 
 @asynccontextmanager

@@ -23,15 +23,15 @@ from tests.unit.gateway.calls.replicas import (
     LEASE,
     Model,
     Replica,
-    completed,
     create_quick_model,
+    read_completed,
     replicas,
     until,
 )
 
 
 @asynccontextmanager
-async def alone_with(store: CallStore) -> AsyncIterator[Replica]:
+async def run_alone(store: CallStore) -> AsyncIterator[Replica]:
     """A process that uses the store alone."""
     alone = Replica(store, CallRegistry(store, LEASE, alone=True))
     try:
@@ -43,7 +43,7 @@ async def alone_with(store: CallStore) -> AsyncIterator[Replica]:
 
 @pytest.fixture
 async def alone(tmp_path: Path) -> AsyncIterator[Replica]:
-    async with replicas(tmp_path) as (one,), alone_with(one.store) as alone:
+    async with replicas(tmp_path) as (one,), run_alone(one.store) as alone:
         one.keeping.cancel()
         yield alone
 
@@ -58,13 +58,13 @@ async def find_state(alone: Replica) -> CallState:
 async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path, 2) as (dead, later):
-        lost = asyncio.create_task(completed(dead.ask(model)))
+        lost = asyncio.create_task(read_completed(dead.ask(model)))
         await until(lambda: model.asked == 1)
         await dead.die()
         model.may_answer.set()
         async with asyncio.timeout(LEASE / 2):
             alone = Replica(later.store, CallRegistry(later.store, LEASE, alone=True))
-            assert (await completed(alone.ask(model))).text == "yes"
+            assert (await read_completed(alone.ask(model))).text == "yes"
         alone.keeping.cancel()
         lost.cancel()
 
@@ -74,14 +74,14 @@ async def test_alone_a_call_is_written_once_with_its_answer_and_not_made_again(
 ) -> None:
     model = Model()
     writes = count_commits(monkeypatch)
-    asked = asyncio.create_task(completed(alone.ask(model)))
+    asked = asyncio.create_task(read_completed(alone.ask(model)))
     await until(lambda: model.asked == 1)
     assert not writes
     model.may_answer.set()
     assert (await asked).text == "yes"
     assert writes == [1]
-    async with alone_with(alone.store) as later:
-        assert (await completed(later.ask(model))).stored
+    async with run_alone(alone.store) as later:
+        assert (await read_completed(later.ask(model))).stored
     assert model.asked == 1
 
 
@@ -97,16 +97,16 @@ async def test_alone_no_new_call_is_looked_for_in_the_store_and_every_stored_one
         return await look(store, key)
 
     monkeypatch.setattr(CallStore, "look", note)
-    assert not (await completed(alone.ask(model, "first"))).stored
-    assert not (await completed(alone.ask(model, "second"))).stored
+    assert not (await read_completed(alone.ask(model, "first"))).stored
+    assert not (await read_completed(alone.ask(model, "second"))).stored
     assert looked == []
-    async with replicas(tmp_path) as (one,), alone_with(one.store) as later:
+    async with replicas(tmp_path) as (one,), run_alone(one.store) as later:
         one.keeping.cancel()
-        assert (await completed(later.ask(model, "first"))).stored
-        assert not (await completed(later.ask(model, "third"))).stored
+        assert (await read_completed(later.ask(model, "first"))).stored
+        assert not (await read_completed(later.ask(model, "third"))).stored
         assert set(looked) == {"first"}
         monkeypatch.setattr(store_module, "_MAX_LISTED", 1)
-        assert (await completed(later.ask(model, "third"))).stored
+        assert (await read_completed(later.ask(model, "third"))).stored
     assert model.asked == 3
 
 
@@ -116,17 +116,17 @@ async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_o
     model = Model()
     end, may_store = alone.store.end, asyncio.Event()
 
-    async def late(*given: Any) -> bool:
+    async def end_late(*given: Any) -> bool:
         await may_store.wait()
         return await end(*given)
 
-    monkeypatch.setattr(alone.store, "end", late)
-    recording = asyncio.create_task(completed(alone.ask(model, records=True)))
-    other = asyncio.create_task(completed(alone.ask(model)))
+    monkeypatch.setattr(alone.store, "end", end_late)
+    recording = asyncio.create_task(read_completed(alone.ask(model, records=True)))
+    other = asyncio.create_task(read_completed(alone.ask(model)))
     await until(lambda: model.asked == 1)
     model.may_answer.set()
     assert (await recording).text == "yes"
-    assert (await completed(alone.ask(model, records=True))).text == "yes", "nor is it asked for again"
+    assert (await read_completed(alone.ask(model, records=True))).text == "yes", "nor is it asked for again"
     assert not other.done()
     may_store.set()
     assert (await other).text == "yes"
@@ -138,7 +138,7 @@ async def test_alone_an_answer_that_its_caller_records_is_not_stored(
 ) -> None:
     model = create_quick_model()
     commits = count_commits(monkeypatch)
-    assert (await completed(alone.ask(model, records=True))).held
+    assert (await read_completed(alone.ask(model, records=True))).held
     await alone.calls.forget([KEY])
     await until(lambda: alone.calls.find(KEY) is None)
     assert commits == []
@@ -153,7 +153,7 @@ async def test_alone_no_digest_is_made_of_what_a_caller_asks_that_records_the_an
         return "d"
 
     model = create_quick_model()
-    await completed(alone.calls.listen(KEY, digest, model, records=True))
+    await read_completed(alone.calls.listen(KEY, digest, model, records=True))
     await alone.calls.forget([KEY])
     await until(lambda: alone.calls.find(KEY) is None)
     assert not made
@@ -164,9 +164,9 @@ async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
     model = create_quick_model()
-    await completed(alone.ask(model, records=True))
+    await read_completed(alone.ask(model, records=True))
     await until(lambda: alone.calls.find(KEY) is None)
-    assert (await completed(alone.ask(model))).stored
+    assert (await read_completed(alone.ask(model))).stored
     await alone.calls.forget([KEY])
     assert await find_state(alone) is CallState.FORGOTTEN, "late, but not for ever"
 
@@ -178,13 +178,13 @@ async def test_alone_an_answer_that_is_being_stored_while_it_is_forgotten_is_for
     model = create_quick_model()
     end, is_storing, may_store = alone.store.end, asyncio.Event(), asyncio.Event()
 
-    async def late(*given: Any) -> bool:
+    async def end_late(*given: Any) -> bool:
         is_storing.set()
         await may_store.wait()
         return await end(*given)
 
-    monkeypatch.setattr(alone.store, "end", late)
-    await completed(alone.ask(model, records=True))
+    monkeypatch.setattr(alone.store, "end", end_late)
+    await read_completed(alone.ask(model, records=True))
     await is_storing.wait()
     forgetting = asyncio.create_task(alone.calls.forget([KEY]))
     await asyncio.sleep(0)
@@ -207,7 +207,7 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
             raise StoreUnavailableError("a full disk")
 
         monkeypatch.setattr(one.store, "end", fail)
-        assert (await completed(calls.listen(KEY, lambda: "d", model, records=True))).held
+        assert (await read_completed(calls.listen(KEY, lambda: "d", model, records=True))).held
         await until(lambda: calls.find(KEY) is None)
         with pytest.raises(ParleyError) as caught:
             await calls.forget([KEY])
@@ -215,7 +215,7 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
         monkeypatch.setattr(one.store, "end", end)
         await calls.forget([KEY])
         with pytest.raises(ParleyError) as caught:
-            await completed(calls.listen(KEY, lambda: "d", model))
+            await read_completed(calls.listen(KEY, lambda: "d", model))
     assert caught.value.reason == "ANSWER_FORGOTTEN"
 
 
@@ -224,9 +224,9 @@ async def test_alone_an_answer_that_is_held_is_stored_at_once_if_anyone_else_ask
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
     model = create_quick_model()
-    assert (await completed(alone.ask(model, records=True))).held
+    assert (await read_completed(alone.ask(model, records=True))).held
     async with asyncio.timeout(LEASE / 2):
-        assert not (await completed(alone.ask(model))).held
+        assert not (await read_completed(alone.ask(model))).held
     assert await find_state(alone) is CallState.ANSWERED
 
 
@@ -235,11 +235,11 @@ async def test_alone_an_answer_is_stored_before_its_call_is_stopped(
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
     model = create_quick_model()
-    await completed(alone.ask(model, records=True))
+    await read_completed(alone.ask(model, records=True))
     stopped = await alone.calls.cancel(KEY)
     assert not stopped.was_running
     assert (stopped.answered, stopped.usage.requests) == (True, 1)
-    assert (await completed(alone.ask(model))).stored
+    assert (await read_completed(alone.ask(model))).stored
     assert model.asked == 1
 
 
@@ -248,11 +248,11 @@ async def test_alone_an_answer_that_is_held_as_the_gateway_stops_is_stored_at_on
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 60.0)
     model = create_quick_model()
-    assert (await completed(alone.ask(model, records=True))).held
+    assert (await read_completed(alone.ask(model, records=True))).held
     async with asyncio.timeout(10):
         await alone.calls.close(60.0)
-    async with alone_with(alone.store) as later:
-        assert (await completed(later.ask(model))).stored
+    async with run_alone(alone.store) as later:
+        assert (await read_completed(later.ask(model))).stored
     assert model.asked == 1
 
 
@@ -264,7 +264,7 @@ async def test_alone_an_answer_waits_only_if_all_who_listen_record_it_themselves
 ) -> None:
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
     model = Model()
-    asked = [asyncio.create_task(completed(alone.ask(model, records=each))) for each in listeners]
+    asked = [asyncio.create_task(read_completed(alone.ask(model, records=each))) for each in listeners]
     await until(lambda: model.asked == 1)
     await until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
     model.may_answer.set()
@@ -280,21 +280,21 @@ async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed
     alone: Replica,
 ) -> None:
     model = Model()
-    async with alone_with(alone.store) as stopping:
-        asked = asyncio.create_task(completed(stopping.ask(model)))
+    async with run_alone(alone.store) as stopping:
+        asked = asyncio.create_task(read_completed(stopping.ask(model)))
         await until(lambda: model.asked == 1)
         await stopping.calls.close(0)
         with pytest.raises(CallFailed):
             await asked
     assert await alone.store.look(KEY) is None
-    failing = asyncio.create_task(completed(alone.ask(model)))
+    failing = asyncio.create_task(read_completed(alone.ask(model)))
     await until(lambda: model.asked == 2)
     assert (await alone.calls.cancel(KEY)).usage.requests == 1
     with pytest.raises(CallFailed):
         await failing
     model.may_answer.set()
-    assert not (await completed(alone.ask(model))).stored
-    assert (await completed(alone.ask(model))).stored
+    assert not (await read_completed(alone.ask(model))).stored
+    assert (await read_completed(alone.ask(model))).stored
     assert model.asked == 3
 
 
@@ -307,17 +307,17 @@ async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
     later.may_answer.set()
     end, is_full, refused = alone.store.end, True, 0
 
-    async def full(*given: Any) -> bool:
+    async def fail_as_full(*given: Any) -> bool:
         nonlocal refused
         if is_full:
             refused += 1
             raise StoreUnavailableError("the disk is full")
         return await end(*given)
 
-    monkeypatch.setattr(alone.store, "end", full)
-    assert (await completed(alone.ask(first, records=True))).text == "yes"
+    monkeypatch.setattr(alone.store, "end", fail_as_full)
+    assert (await read_completed(alone.ask(first, records=True))).text == "yes"
     await until(lambda: refused > 0)
-    waiting = asyncio.create_task(completed(alone.ask(later, "another")))
+    waiting = asyncio.create_task(read_completed(alone.ask(later, "another")))
     tried = refused
     await until(lambda: refused > tried)
     assert later.asked == 0
@@ -334,40 +334,40 @@ async def test_alone_an_answer_that_is_still_to_be_written_is_not_paid_for_again
     model.may_answer.set()
     end = alone.store.end
 
-    async def full(*given: Any) -> bool:
+    async def fail_as_full(*given: Any) -> bool:
         if given[2] is CallState.RELEASED:
             return await end(*given)
         raise StoreUnavailableError("the disk is full")
 
     alone = Replica(alone.store, CallRegistry(alone.store, 0.01, alone=True))
     alone.keeping.cancel()
-    stopped = asyncio.create_task(completed(alone.ask(given_up, "another")))
+    stopped = asyncio.create_task(read_completed(alone.ask(given_up, "another")))
     await until(lambda: given_up.asked == 1)
     with monkeypatch.context() as patch:
-        patch.setattr(alone.store, "end", full)
-        assert (await completed(alone.ask(model, records=True))).text == "yes"
+        patch.setattr(alone.store, "end", fail_as_full)
+        assert (await read_completed(alone.ask(model, records=True))).text == "yes"
         await until(lambda: alone.calls.find(KEY) is None)
         await alone.calls.find("another").stop()  # type: ignore[union-attr]
         with pytest.raises(CallFailed):
             await stopped
-    assert (await completed(alone.ask(model))).stored
+    assert (await read_completed(alone.ask(model))).stored
     assert model.asked == 1
 
 
 async def test_alone_a_call_whose_earlier_failure_is_swept_meanwhile_is_made_once(tmp_path: Path) -> None:
     clock, model = ManualClock(), Model()
-    async with replicas(tmp_path, clock=clock) as (one,), alone_with(one.store) as alone:
+    async with replicas(tmp_path, clock=clock) as (one,), run_alone(one.store) as alone:
         one.keeping.cancel()
-        failing = asyncio.create_task(completed(alone.ask(model)))
+        failing = asyncio.create_task(read_completed(alone.ask(model)))
         await until(lambda: model.asked == 1)
         await alone.calls.cancel(KEY)
         with pytest.raises(CallFailed):
             await failing
-        asked = asyncio.create_task(completed(alone.ask(model)))
+        asked = asyncio.create_task(read_completed(alone.ask(model)))
         await until(lambda: model.asked == 2)
         clock.advance(timedelta(days=2).total_seconds())
         assert await alone.store.sweep() == 1
         model.may_answer.set()
         assert (await asked).text == "yes"
-        assert (await completed(alone.ask(model))).stored
+        assert (await read_completed(alone.ask(model))).stored
     assert model.asked == 2

@@ -27,10 +27,10 @@ from tests.unit.gateway.calls.replicas import (
     LEASE,
     SHORT_LEASE,
     Model,
-    all_of,
     answer,
-    completed,
     create_quick_model,
+    read_all,
+    read_completed,
     replicas,
     until,
 )
@@ -44,7 +44,7 @@ async def test_text_that_came_while_the_listener_was_away_comes_as_one_piece(tmp
         return answer("a b c")
 
     async with replicas(tmp_path) as (one,):
-        events = await all_of(one.ask(work, key=None))
+        events = await read_all(one.ask(work, key=None))
     assert events[:2] == [attempt(1, "p/m"), delta(1, 0, "a b c")]
     assert events[2].HasField("completed")
 
@@ -58,7 +58,7 @@ async def test_text_of_an_attempt_that_is_over_is_not_sent_to_those_who_come_lat
         return answer("new")
 
     async with replicas(tmp_path) as (one,):
-        events = await all_of(one.ask(work, key=None))
+        events = await read_all(one.ask(work, key=None))
     assert events[:3] == [attempt(1, "p/m"), attempt(2, "q/m"), delta(2, 0, "new")]
 
 
@@ -73,15 +73,15 @@ async def test_a_call_without_a_name_is_stopped_when_its_listener_goes(tmp_path:
 async def test_an_answer_is_stored_before_it_is_heard_and_had_again_without_asking(tmp_path: Path) -> None:
     model = create_quick_model()
     async with replicas(tmp_path, 2) as (one, two):
-        first = await completed(one.ask(model))
+        first = await read_completed(one.ask(model))
         assert not first.stored
         for each in (one, two):
-            again = await completed(each.ask(model))
+            again = await read_completed(each.ask(model))
             assert again.stored
             again.stored = False
             assert again == first
     async with replicas(tmp_path) as (later,):
-        assert (await completed(later.ask(model))).text == "yes"
+        assert (await read_completed(later.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -92,24 +92,24 @@ async def test_a_new_call_is_claimed_without_a_look_for_it_first(
     async with replicas(tmp_path) as (one,):
         look, looks = one.store.look, 0
 
-        async def counted(key: str) -> Any:
+        async def look_and_count(key: str) -> Any:
             nonlocal looks
             looks += 1
             return await look(key)
 
-        monkeypatch.setattr(one.store, "look", counted)
-        assert not (await completed(one.ask(model))).stored
+        monkeypatch.setattr(one.store, "look", look_and_count)
+        assert not (await read_completed(one.ask(model))).stored
         assert looks == 0
-        assert (await completed(one.ask(model))).stored
+        assert (await read_completed(one.ask(model))).stored
         assert (looks, model.asked) == (1, 1)
 
 
 async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path) as (one,):
-        first = asyncio.create_task(all_of(one.ask(model)))
+        first = asyncio.create_task(read_all(one.ask(model)))
         await until(lambda: model.asked == 1)
-        second = asyncio.create_task(all_of(one.ask(model)))
+        second = asyncio.create_task(read_all(one.ask(model)))
         await until(lambda: (running := one.calls.find(KEY)) is not None and running.listeners == 2)
         model.may_answer.set()
         assert (await first)[:2] == (await second)[:2] == [attempt(1, "p/m"), delta(1, 0, "y")]
@@ -119,9 +119,9 @@ async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Pa
 async def test_a_caller_at_another_replica_waits_for_the_owner_however_long_it_takes(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
-        first = asyncio.create_task(completed(one.ask(model)))
+        first = asyncio.create_task(read_completed(one.ask(model)))
         await until(lambda: model.asked == 1)
-        second = asyncio.create_task(completed(two.ask(model)))
+        second = asyncio.create_task(read_completed(two.ask(model)))
         done, _ = await asyncio.wait({first, second}, timeout=2 * SHORT_LEASE)
         assert not done
         model.may_answer.set()
@@ -134,10 +134,10 @@ async def test_the_call_of_a_dead_replica_is_taken_over_when_its_lease_ends_by_e
 ) -> None:
     model = Model()
     async with replicas(tmp_path, 3, lease=SHORT_LEASE) as (dead, two, three):
-        lost = asyncio.create_task(completed(dead.ask(model)))
+        lost = asyncio.create_task(read_completed(dead.ask(model)))
         await until(lambda: model.asked == 1)
         await dead.die()
-        others = [asyncio.create_task(completed(each.ask(model))) for each in (two, three)]
+        others = [asyncio.create_task(read_completed(each.ask(model))) for each in (two, three)]
         await until(lambda: model.asked == 2)
         model.may_answer.set()
         assert [(await each).text for each in others] == ["yes", "yes"]
@@ -149,7 +149,7 @@ async def test_a_forgotten_answer_is_gone_and_its_call_is_not_made_again(tmp_pat
     model, clock = Model(text="a word that nobody says"), ManualClock()
     model.may_answer.set()
     async with replicas(tmp_path, 2, clock) as (one, two):
-        await completed(one.ask(model))
+        await read_completed(one.ask(model))
         for _ in range(2):
             await two.calls.forget([KEY, "a call that nobody made"])
         found = await one.store.look(KEY)
@@ -157,7 +157,7 @@ async def test_a_forgotten_answer_is_gone_and_its_call_is_not_made_again(tmp_pat
         assert (found.state, found.outcome) == (CallState.FORGOTTEN, {})
         for replica in (one, two):
             with pytest.raises(ParleyError) as caught:
-                await completed(replica.ask(model))
+                await read_completed(replica.ask(model))
             assert caught.value.reason == "ANSWER_FORGOTTEN"
         assert not (await two.calls.cancel(KEY)).was_running
         assert model.asked == 1
@@ -169,7 +169,7 @@ async def test_a_forgotten_answer_is_gone_and_its_call_is_not_made_again(tmp_pat
 async def test_a_call_that_runs_or_has_failed_is_not_forgotten(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path) as (one,):
-        asked = asyncio.create_task(completed(one.ask(model)))
+        asked = asyncio.create_task(read_completed(one.ask(model)))
         await until(lambda: model.asked == 1)
         await one.calls.forget([KEY])
         await one.calls.cancel(KEY)
@@ -177,17 +177,17 @@ async def test_a_call_that_runs_or_has_failed_is_not_forgotten(tmp_path: Path) -
             await asked
         await one.calls.forget([KEY])
         model.may_answer.set()
-        assert (await completed(one.ask(model))).text == "yes"
+        assert (await read_completed(one.ask(model))).text == "yes"
 
 
 async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(tmp_path: Path) -> None:
     slow, quick = Model(text="slow"), Model(text="quick")
     quick.may_answer.set()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
-        first = asyncio.create_task(completed(one.ask(slow)))
+        first = asyncio.create_task(read_completed(one.ask(slow)))
         await until(lambda: slow.asked == 1)
         one.keeping.cancel()  # it lives, and cannot say so
-        assert (await completed(two.ask(quick))).text == "quick"
+        assert (await read_completed(two.ask(quick))).text == "quick"
         slow.may_answer.set()
         assert (await first).text == "quick"
 
@@ -195,17 +195,17 @@ async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(
 async def test_other_content_under_the_name_is_refused_running_or_answered(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path, 2) as (one, two):
-        first = asyncio.create_task(completed(one.ask(model)))
+        first = asyncio.create_task(read_completed(one.ask(model)))
         await until(lambda: model.asked == 1)
         for each in (one, two):
             with pytest.raises(ParleyError, match="already used for a different request") as caught:
-                await completed(each.ask(model, digest="other"))
+                await read_completed(each.ask(model, digest="other"))
             assert caught.value.reason == "CALL_ID_REUSED"
         model.may_answer.set()
         await first
         for each in (one, two):
             with pytest.raises(ParleyError, match="already used for a different request"):
-                await completed(each.ask(model, digest="other"))
+                await read_completed(each.ask(model, digest="other"))
 
 
 async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) -> None:
@@ -218,9 +218,9 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
         raise Failure(BAD_REQUEST, "no", status=400, retry_after=2.5, route="p/m")
 
     async with replicas(tmp_path, 2) as (one, two):
-        first = asyncio.create_task(completed(one.ask(fails)))
+        first = asyncio.create_task(read_completed(one.ask(fails)))
         await until(lambda: model.asked == 1)
-        second = asyncio.create_task(completed(two.ask(fails)))
+        second = asyncio.create_task(read_completed(two.ask(fails)))
         await asyncio.wait({second}, timeout=0.3)
         gate.set()
         for each in (first, second):
@@ -231,7 +231,7 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
                 BAD_REQUEST, "no", 400, 2.5, "p/m"
             )  # fmt: skip
         model.may_answer.set()
-        assert (await completed(two.ask(model, digest="other"))).text == "yes"
+        assert (await read_completed(two.ask(model, digest="other"))).text == "yes"
 
 
 async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_waits_for_it(
@@ -239,17 +239,17 @@ async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_w
 ) -> None:
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (owner, other):
-        hung_up = asyncio.create_task(all_of(owner.ask(model)))
+        hung_up = asyncio.create_task(read_all(owner.ask(model)))
         await until(lambda: model.asked == 1)
-        waiting = asyncio.create_task(completed(other.ask(model)))
+        waiting = asyncio.create_task(read_completed(other.ask(model)))
         looks, look = 0, owner.store.look
 
-        async def counted(key: str) -> StoredCall | None:
+        async def look_and_count(key: str) -> StoredCall | None:
             nonlocal looks
             looks += 1
             return await look(key)
 
-        owner.store.look = counted  # type: ignore[method-assign]
+        owner.store.look = look_and_count  # type: ignore[method-assign]
         hung_up.cancel()
         await until(lambda: looks == 2)  # each after two leases
         model.may_answer.set()
@@ -267,18 +267,18 @@ async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tm
         await until(lambda: model.stopped == 1)
         assert loop.time() - left > 2 * SHORT_LEASE * 0.9
         model.may_answer.set()
-        assert (await completed(one.ask(model))).text == "yes"
+        assert (await read_completed(one.ask(model))).text == "yes"
 
 
 async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path, 2) as (one, two):
-        first = asyncio.create_task(completed(one.ask(model)))
+        first = asyncio.create_task(read_completed(one.ask(model)))
         await until(lambda: model.asked == 1)
         for each in (one, two):
             ends = asyncio.get_running_loop().time() + 0.1
             with pytest.raises(CallFailed, match="within the time of this caller"):
-                await completed(each.calls.listen(KEY, lambda: "d", model, ends))
+                await read_completed(each.calls.listen(KEY, lambda: "d", model, ends))
         model.may_answer.set()
         assert (await first).text == "yes"
     assert model.asked == 1
@@ -292,7 +292,7 @@ async def test_a_caller_that_comes_back_finds_the_call_running_and_keeps_it(tmp_
                 assert await anext(events) == attempt(1, "p/m")
                 await asyncio.wait([asyncio.create_task(asyncio.sleep(1.2 * SHORT_LEASE))])
         model.may_answer.set()
-        assert (await completed(one.ask(model))).text == "yes"
+        assert (await read_completed(one.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -310,10 +310,10 @@ async def test_an_answer_that_could_not_be_stored_is_not_heard_and_not_paid_for_
 
         monkeypatch.setattr(one.store, "end", end)
         with pytest.raises(ParleyError) as caught:
-            await completed(one.ask(model))
+            await read_completed(one.ask(model))
         assert caught.value.reason == "STORE_UNAVAILABLE"
         away = False
-        assert (await completed(one.ask(model))).text == "yes"
+        assert (await read_completed(one.ask(model))).text == "yes"
     assert model.asked == 1
 
 
@@ -335,7 +335,7 @@ async def test_a_stored_call_that_cannot_be_read_says_why(
         monkeypatch.setattr(one.store, "claim", fail)
         monkeypatch.setattr(one.store, "look", fail)
         with pytest.raises(ParleyError) as asked:
-            await completed(one.ask(Model()))
+            await read_completed(one.ask(Model()))
         with pytest.raises(ParleyError) as cancelled:
             await one.calls.cancel(KEY)
     assert (asked.value.reason, cancelled.value.reason) == (reason, reason)
@@ -362,13 +362,13 @@ async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keepi
 
         monkeypatch.setattr(one.store, "end", end)
         with pytest.raises(ParleyError):
-            await completed(one.ask(model))
+            await read_completed(one.ask(model))
         mode = "back"
-        assert (await completed(one.ask(model))).text == "yes"
+        assert (await read_completed(one.ask(model))).text == "yes"
         await until(both.is_set)
         await asyncio.sleep(0)
         assert not one.keeping.done()
-        assert (await completed(one.ask(model))).stored
+        assert (await read_completed(one.ask(model))).stored
     assert model.asked == 1
 
 
@@ -376,13 +376,13 @@ async def test_a_claim_that_was_interrupted_does_not_lock_the_call(tmp_path: Pat
     model = create_quick_model()
     async with replicas(tmp_path, 2) as (one, two):
         for _ in range(20):
-            asking = asyncio.create_task(completed(one.ask(model)))
+            asking = asyncio.create_task(read_completed(one.ask(model)))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             asking.cancel()
             await asyncio.wait({asking})
         async with asyncio.timeout(LEASE / 2):
-            assert (await completed(two.ask(model))).text == "yes"
+            assert (await read_completed(two.ask(model))).text == "yes"
 
 
 async def test_a_claim_that_fails_after_its_call_was_stopped_leaves_no_traceback_in_the_log(
@@ -397,7 +397,7 @@ async def test_a_claim_that_fails_after_its_call_was_stopped_leaves_no_traceback
             raise StoreUnavailableError("not primary")
 
         replica.store.claim = fail  # type: ignore[method-assign, assignment]
-        asked = asyncio.create_task(all_of(replica.ask(Model())))
+        asked = asyncio.create_task(read_all(replica.ask(Model())))
         await claiming.wait()
         stopping = asyncio.create_task(replica.calls.cancel(KEY))
         await until(lambda: replica.calls.find(KEY).stopping)  # type: ignore[union-attr]

@@ -17,8 +17,8 @@ from tests.unit.gateway.calls.replicas import (
     LEASE,
     SHORT_LEASE,
     Model,
-    all_of,
-    completed,
+    read_all,
+    read_completed,
     replicas,
     until,
 )
@@ -28,7 +28,7 @@ from tests.unit.gateway.calls.replicas import (
 async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path: Path) -> None:
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
-        waiting = [asyncio.create_task(completed(each.ask(model))) for each in (one, two)]
+        waiting = [asyncio.create_task(read_completed(each.ask(model))) for each in (one, two)]
         await until(lambda: model.asked == 1)
         # The other one waits for it too; the document is all that tells.
         while (seen := await one.store.look(KEY)) is None or not seen.wanted:  # noqa: ASYNC110
@@ -46,7 +46,7 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         again = await one.calls.cancel(KEY)
         assert (again.was_running, again.run, again.usage) == (False, stopped.run, stopped.usage)
         model.may_answer.set()
-        assert (await completed(two.ask(model))).text == "yes"
+        assert (await read_completed(two.ask(model))).text == "yes"
         kept = await one.calls.cancel(KEY)
         assert (kept.was_running, kept.answered, kept.usage.requests) == (False, True, 1)
         assert kept.run != again.run
@@ -58,7 +58,7 @@ async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_a
     model = Model()
     async with replicas(tmp_path, 2) as (one, two):
         one.keeping.cancel()  # it hears of the cancel by what is stored alone
-        asked = asyncio.create_task(completed(one.ask(model)))
+        asked = asyncio.create_task(read_completed(one.ask(model)))
         await until(lambda: model.asked == 1)
         cancelling = asyncio.create_task(two.calls.cancel(KEY))
         while (seen := await two.store.look(KEY)) is None or seen.state is CallState.RUNNING:  # noqa: ASYNC110
@@ -77,7 +77,7 @@ async def test_a_call_cancelled_before_its_first_step_tells_its_listeners(tmp_pa
         raise AssertionError("never begins")
 
     async with replicas(tmp_path) as (one,):
-        listening = asyncio.create_task(all_of(one.ask(work)))
+        listening = asyncio.create_task(read_all(one.ask(work)))
         call = None
         while call is None:
             await asyncio.sleep(0)
@@ -99,10 +99,10 @@ async def test_closing_lets_running_calls_finish_and_gives_up_the_others_to_whoe
                 await anext(events)
         asyncio.get_running_loop().call_later(0.1, quick.may_answer.set)
         await one.calls.close(2.0)
-        assert (await completed(two.ask(quick))).stored
+        assert (await read_completed(two.ask(quick))).stored
         slow.may_answer.set()
         async with asyncio.timeout(LEASE / 2):  # nobody waits for a lease
-            assert (await completed(two.ask(slow, other))).text == "yes"
+            assert (await read_completed(two.ask(slow, other))).text == "yes"
     assert (quick.asked, slow.asked, slow.stopped) == (1, 2, 1)
 
 

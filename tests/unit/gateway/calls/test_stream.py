@@ -93,7 +93,7 @@ class Telling:
         return [event for _, event in self.heard]
 
 
-def telling(scenario: Callable[[Telling], Awaitable[None]]) -> Telling:
+def run_scenario(scenario: Callable[[Telling], Awaitable[None]]) -> Telling:
     """What came of a scenario, after which no timer may be left."""
     told: list[Telling] = []
 
@@ -124,7 +124,7 @@ def test_the_first_text_is_told_at_once_and_what_follows_as_one_piece_when_the_m
         assert told.events()[2:] == [delta(1, 4, "two three ")]
         await told.ends()
 
-    telling(scenario)
+    run_scenario(scenario)
 
 
 def test_text_after_a_silence_is_told_at_once() -> None:
@@ -138,7 +138,7 @@ def test_text_after_a_silence_is_told_at_once() -> None:
         assert told.events()[1:] == [delta(1, 0, "one "), delta(1, 4, "two ")]
         await told.ends()
 
-    telling(scenario)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("error", [None, Failure(BAD_REQUEST, "no"), RuntimeError("a fault")])
@@ -149,7 +149,7 @@ def test_gathered_text_is_told_before_the_end_whichever_it_is(error: Exception |
         await told.says("one ", "two ", "three")
         await told.ends(error)
 
-    told = telling(scenario)
+    told = run_scenario(scenario)
     assert told.events()[1:3] == [delta(1, 0, "one "), delta(1, 4, "two three")]
     if error is None:
         assert told.events()[3:] == [GenerateResponse(completed=ANSWER)]
@@ -169,7 +169,7 @@ def test_a_listener_of_a_call_that_ends_in_no_exception_hears_that_it_was_given_
         await told.ends(Panic())
 
     seen: list[BaseException] = []
-    told = telling(scenario)
+    told = run_scenario(scenario)
     assert isinstance(told.failure, CallFailed)
     assert told.failure.failure.kind is CALL_CANCELLED
     del told
@@ -185,7 +185,7 @@ def test_text_that_was_gathered_when_the_call_is_stopped_is_told_first() -> None
         await told.call.stop(cancelled=True)
         await told.settle()
 
-    told = telling(scenario)
+    told = run_scenario(scenario)
     assert told.events()[1:] == [delta(1, 0, "one "), delta(1, 4, "two")]
     assert str(told.failure) == "the call was cancelled"
 
@@ -208,7 +208,7 @@ def test_the_first_text_of_a_new_attempt_is_told_at_once_and_nothing_more_of_the
         assert told.events()[4:] == [delta(2, 4, "words")]
         await told.ends()
 
-    telling(scenario)
+    run_scenario(scenario)
 
 
 def test_a_listener_whose_time_is_over_hears_so_while_the_call_goes_on() -> None:
@@ -224,7 +224,7 @@ def test_a_listener_whose_time_is_over_hears_so_while_the_call_goes_on() -> None
         assert not told.call.over
         await told.ends()
 
-    telling(scenario)
+    run_scenario(scenario)
 
 
 @given(
@@ -243,7 +243,7 @@ def test_text_is_told_whole_in_order_and_no_more_often_than_every_25_ms(
             await told.passes(pause)
         await told.ends()
 
-    told = telling(scenario)
+    told = run_scenario(scenario)
     deltas = [(at, event.delta) for at, event in told.heard if event.HasField("delta")]
     text = ""
     for _, piece in deltas:

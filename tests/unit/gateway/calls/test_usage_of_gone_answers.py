@@ -15,8 +15,8 @@ from tests.unit.gateway.calls.replicas import (
     KEY,
     LEASE,
     Model,
-    completed,
     create_quick_model,
+    read_completed,
     replicas,
     until,
 )
@@ -26,18 +26,18 @@ async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
     clock, model = ManualClock(), Model()
     model.may_answer.set()
     async with replicas(tmp_path, clock=clock) as (one,):
-        await completed(one.ask(model))
+        await read_completed(one.ask(model))
         clock.advance(timedelta(hours=23).total_seconds())
         await one.store.sweep()
-        assert (await completed(one.ask(model))).stored
+        assert (await read_completed(one.ask(model))).stored
         clock.jump(timedelta(days=30))
         assert not await one.store.sweep()
         clock.jump(timedelta(days=-30))
         assert not await one.store.sweep()
-        assert (await completed(one.ask(model))).stored
+        assert (await read_completed(one.ask(model))).stored
         clock.advance(timedelta(hours=2).total_seconds())
         assert await one.store.sweep() > 0
-        assert not (await completed(one.ask(model))).stored
+        assert not (await read_completed(one.ask(model))).stored
     assert model.asked == 2
 
 
@@ -50,7 +50,7 @@ async def test_what_an_answer_used_that_nobody_had_for_a_day_counts_if_the_call_
     async with replicas(tmp_path, clock=clock) as (one,):
         one.calls = CallRegistry(one.store, LEASE, alone=is_alone)
         for times in (1, 2):
-            assert (await completed(one.ask(model))).usage.requests == times
+            assert (await read_completed(one.ask(model))).usage.requests == times
             clock.advance(timedelta(days=2).total_seconds())
             await one.store.sweep()
             told = await one.calls.cancel(KEY)
@@ -58,7 +58,7 @@ async def test_what_an_answer_used_that_nobody_had_for_a_day_counts_if_the_call_
         clock.advance(timedelta(days=31).total_seconds())
         await one.store.sweep()
         assert not (await one.calls.cancel(KEY)).HasField("usage")
-        assert (await completed(one.ask(model))).usage.requests == 1
+        assert (await read_completed(one.ask(model))).usage.requests == 1
 
 
 async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_that_made_the_call_again_is_killed(
@@ -67,14 +67,14 @@ async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_th
     clock, model, again = ManualClock(), Model(), Model()
     model.may_answer.set()
     async with replicas(tmp_path, 2, clock=clock) as (dead, later):
-        await completed(dead.ask(model))
+        await read_completed(dead.ask(model))
         clock.advance(timedelta(days=2).total_seconds())
         await dead.store.sweep()
-        lost = asyncio.create_task(completed(dead.ask(again)))
+        lost = asyncio.create_task(read_completed(dead.ask(again)))
         await until(lambda: again.asked == 1)
         await dead.die()
         later.calls = CallRegistry(later.store, LEASE, alone=True)
-        assert (await completed(later.ask(model))).usage.requests == 2
+        assert (await read_completed(later.ask(model))).usage.requests == 2
         lost.cancel()
 
 
@@ -84,10 +84,10 @@ async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped
     monkeypatch.setattr(registry, "_STOP_LOOKS", 1)
     clock, again = ManualClock(), Model()
     async with replicas(tmp_path, 2, clock=clock) as (dead, later):
-        await completed(dead.ask(create_quick_model()))
+        await read_completed(dead.ask(create_quick_model()))
         clock.advance(timedelta(days=2).total_seconds())
         await dead.store.sweep()
-        lost = asyncio.create_task(completed(dead.ask(again)))
+        lost = asyncio.create_task(read_completed(dead.ask(again)))
         await until(lambda: again.asked == 1)
         await dead.die()
         told = await later.calls.cancel(KEY)
@@ -100,7 +100,7 @@ async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped
 ) -> None:
     clock, claimed, goes_on = ManualClock(), asyncio.Event(), asyncio.Event()
     async with replicas(tmp_path, clock=clock) as (one,):
-        await completed(one.ask(create_quick_model()))
+        await read_completed(one.ask(create_quick_model()))
         clock.advance(timedelta(days=2).total_seconds())
         await one.store.sweep()
         claim = one.store.claim
@@ -112,7 +112,7 @@ async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped
             return is_claimed
 
         monkeypatch.setattr(one.store, "claim", claim_slowly)
-        asking = asyncio.create_task(completed(one.ask(Model())))
+        asking = asyncio.create_task(read_completed(one.ask(Model())))
         await claimed.wait()
         stopping = asyncio.create_task(one.calls.cancel(KEY))
         await asyncio.sleep(0)

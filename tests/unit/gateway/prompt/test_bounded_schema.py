@@ -108,7 +108,7 @@ def test_what_a_property_is_called_and_what_is_data_is_no_keyword() -> None:
         _shape(properties={"properties": {"properties": {"a": {"pattern": "x"}}}})
 
 
-def _doubling(levels: int, end: Any = None) -> dict[str, Any]:
+def _make_doubling(levels: int, end: Any = None) -> dict[str, Any]:
     """References that lead to 2 ** `levels` checks of one value."""
     each = "allOf" if end else "anyOf"
     refer = {f"d{n}": {each: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
@@ -123,11 +123,11 @@ MANY = {"$defs": {"c": {"anyOf": [{"type": "string"}] * 900}}}
 @pytest.mark.parametrize(
     ("keywords", "answer"),
     [
-        (_doubling(20), {"x": 1}),
-        ({"$schema": DIALECT, **_doubling(20)}, {"whole": {"x": 1}}),
-        (_doubling(11, {"const": NUMBERS}), {"x": NUMBERS}),
-        (_doubling(11, {"uniqueItems": True}), {"x": [list(range(1000))]}),
-        (_doubling(11, {"items": True}), {"x": [0] * 1000}),
+        (_make_doubling(20), {"x": 1}),
+        ({"$schema": DIALECT, **_make_doubling(20)}, {"whole": {"x": 1}}),
+        (_make_doubling(11, {"const": NUMBERS}), {"x": NUMBERS}),
+        (_make_doubling(11, {"uniqueItems": True}), {"x": [list(range(1000))]}),
+        (_make_doubling(11, {"items": True}), {"x": [0] * 1000}),
         ({**MANY, "properties": {"x": {"anyOf": [{"$ref": "#/$defs/c"}] * 30}}}, {"x": {"a": "y" * 20_000}}),
         ({"properties": {"x": {"items": {"enum": list(range(1, 3000))}}}}, {"x": [0] * 100}),
         ({"properties": {"x": {"items": {"type": "integer"}}}}, {"x": [1] * 250_000}),

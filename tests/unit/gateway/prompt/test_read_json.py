@@ -76,13 +76,13 @@ async def test_whoever_waits_for_mending_can_be_stopped_and_leaves_no_process(
 ) -> None:
     start, started = asyncio.create_subprocess_exec, asyncio.Queue[asyncio.subprocess.Process]()
 
-    async def noted(*arguments: Any, **more: Any) -> asyncio.subprocess.Process:
+    async def start_and_note(*arguments: Any, **more: Any) -> asyncio.subprocess.Process:
         child = await start(*arguments, **more)
         started.put_nowait(child)
         return child
 
     mend_by(monkeypatch, _WAITS_WITHOUT_END)
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_note)
     waiting = asyncio.create_task(repair("{"))
     child = await started.get()
     waiting.cancel()

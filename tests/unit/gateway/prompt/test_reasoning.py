@@ -32,7 +32,7 @@ PARTS = [
 texts = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
 
-def filtered(*pieces: str) -> str:
+def filter_pieces(*pieces: str) -> str:
     passing = ReasoningFilter()
     return "".join([passing.feed(piece) for piece in pieces]) + passing.end()
 
@@ -58,23 +58,23 @@ def filtered(*pieces: str) -> str:
     ],
 )
 def test_the_reasoning_that_an_answer_begins_with_is_left_out(said: str, answer: str) -> None:
-    assert filtered(said) == answer
-    assert filtered(*said) == answer
+    assert filter_pieces(said) == answer
+    assert filter_pieces(*said) == answer
 
 
 @given(texts, st.lists(st.integers(0, 60), max_size=6))
 def test_an_answer_in_pieces_comes_out_as_the_whole_would(text: str, cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(text)]
     pieces = [text[begin:end] for begin, end in pairwise(bounds)]
-    assert filtered(*pieces) == filtered(text)
+    assert filter_pieces(*pieces) == filter_pieces(text)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_reasoning_never_comes_out_and_the_answer_always_does(thought: str, answer: str) -> None:
     thought = re.sub("[<[◁]", "", thought)
     answer = re.sub("[<[◁]", "", answer.strip())
-    assert filtered(f"<think>{thought}</think>\n{answer}") == answer
-    assert filtered(answer) == answer
+    assert filter_pieces(f"<think>{thought}</think>\n{answer}") == answer
+    assert filter_pieces(answer) == answer
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_what_is_left_of_an_answer_stays_as_it_is(text: str) -> None:
 def test_no_text_takes_long(unit: str) -> None:
     def read(length: int) -> None:
         text = (unit * length)[:length]
-        filtered(text)
-        filtered(*(text[at : at + 4] for at in range(0, length, 4)))
-        filtered("<think>", *text[: length // 2])
+        filter_pieces(text)
+        filter_pieces(*(text[at : at + 4] for at in range(0, length, 4)))
+        filter_pieces("<think>", *text[: length // 2])
         strip_reasoning(drop_stray_end(text))
 
     check_growth(read, 262_144)

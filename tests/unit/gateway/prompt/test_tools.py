@@ -27,7 +27,7 @@ FRAME = re.compile(
 )
 
 
-def asked(name: str, **arguments: Any) -> ToolResult:
+def ask_tool(name: str, **arguments: Any) -> ToolResult:
     return run_tool(DOCUMENTS, NAMES, ToolRequest("1", name, json.dumps(arguments)))
 
 
@@ -86,7 +86,7 @@ def test_a_document_is_read_whole_by_reading_on() -> None:
         shown: list[str] = []
         first = 1
         while True:
-            result = asked("file_read", path=path, first_line=first)
+            result = ask_tool("file_read", path=path, first_line=first)
             shown += lines_shown(result.text)
             more = re.search(r"\[More: read on from line (\d+)\.\]$", result.text)
             if more is None:
@@ -96,18 +96,18 @@ def test_a_document_is_read_whole_by_reading_on() -> None:
 
 
 def test_a_range_of_lines_comes_with_its_numbers() -> None:
-    read = asked("file_read", path="docs/plan.md", first_line=7, last_line=8)
+    read = ask_tool("file_read", path="docs/plan.md", first_line=7, last_line=8)
     assert read.text.splitlines() == [
         "docs/plan.md, lines 7 to 8 of 2000:",
         "7: step 7: do thing 7",
         "8: step 8: do thing 8",
     ]
-    assert asked("file_read", path="notes.txt").text.endswith("2: Eviction is by age.")
-    assert asked("file_read", path="empty.md").text == "empty.md, lines 1 to 1 of 1:\n1: "
+    assert ask_tool("file_read", path="notes.txt").text.endswith("2: Eviction is by age.")
+    assert ask_tool("file_read", path="empty.md").text == "empty.md, lines 1 to 1 of 1:\n1: "
 
 
 def test_the_list_names_every_document_with_its_size() -> None:
-    assert asked("list_files").text.splitlines()[0] == f"docs/plan.md ({len(PLAN)} characters, 2000 lines)"
+    assert ask_tool("list_files").text.splitlines()[0] == f"docs/plan.md ({len(PLAN)} characters, 2000 lines)"
     many = documents_in([user("", document=f"{number:04}-{'n' * 90}") for number in range(500)])
     listed = run_tool(many, NAMES, ToolRequest("1", "list_files", "")).text
     assert len(listed) <= MAX_RESULT
@@ -116,23 +116,23 @@ def test_the_list_names_every_document_with_its_size() -> None:
 
 
 def test_a_search_shows_where_the_words_stand() -> None:
-    found = asked("context_search", query="how are entries evicted by AGE?")
+    found = ask_tool("context_search", query="how are entries evicted by AGE?")
     assert found.text.startswith("notes.txt, lines 1 to 2:")
     assert "2: Eviction is by age." in found.text
-    assert "1777: step 1777: do thing 1777" in asked("context_search", query="1777").text
-    assert "notes.txt" in asked("context_search", query="naive").text
+    assert "1777: step 1777: do thing 1777" in ask_tool("context_search", query="1777").text
+    assert "notes.txt" in ask_tool("context_search", query="naive").text
 
 
 def test_a_search_finds_parts_of_words_and_scripts_without_spaces() -> None:
-    assert asked("context_search", query="合意").text.startswith("日本.md, lines 1 to 1:")
-    assert asked("context_search", query="vict").text.startswith("notes.txt")
+    assert ask_tool("context_search", query="合意").text.startswith("日本.md, lines 1 to 1:")
+    assert ask_tool("context_search", query="vict").text.startswith("notes.txt")
 
 
 @pytest.mark.parametrize(
     "query", ['"', "AND", "cache AND (", "text:cache", "cach*", "^cache", "NOT x", "a\x00b"]
 )
 def test_words_of_a_query_are_never_its_syntax(query: str) -> None:
-    assert not asked("context_search", query=query).failed
+    assert not ask_tool("context_search", query=query).failed
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def state_of(breaker: RouteBreaker) -> str:
     return breaker.state.name
 
 
-def opened() -> tuple[RouteBreaker, ManualClock]:
+def open_breaker() -> tuple[RouteBreaker, ManualClock]:
     clock = ManualClock()
     breaker = RouteBreaker(clock)
     fail(breaker, 3)
@@ -91,7 +91,7 @@ def test_a_failure_after_a_success_counts_though_it_was_in_flight_with_one_befor
 
 
 def test_it_lets_nothing_through_for_a_minute_and_then_one_trial_at_a_time() -> None:
-    breaker, clock = opened()
+    breaker, clock = open_breaker()
     clock.advance(59.9)
     assert breaker.admit() is None
     clock.advance(0.1)
@@ -107,7 +107,7 @@ def test_it_lets_nothing_through_for_a_minute_and_then_one_trial_at_a_time() -> 
 
 
 def test_a_failed_trial_opens_it_for_another_minute() -> None:
-    breaker, clock = opened()
+    breaker, clock = open_breaker()
     for _ in range(3):
         clock.advance(60)
         breaker.record_failure(trial(breaker), "still 500")
@@ -118,7 +118,7 @@ def test_a_failed_trial_opens_it_for_another_minute() -> None:
 
 
 def test_a_trial_that_says_nothing_frees_the_gate_and_changes_nothing() -> None:
-    breaker, clock = opened()
+    breaker, clock = open_breaker()
     clock.advance(60)
     breaker.release(trial(breaker))
     assert state_of(breaker) == "HALF_OPEN"
@@ -174,7 +174,7 @@ def test_what_another_replica_found_out_is_taken_over_and_outcomes_from_before_c
 
 
 def test_a_trial_that_another_replica_has_out_is_waited_for() -> None:
-    breaker, clock = opened()
+    breaker, clock = open_breaker()
     clock.advance(60)
     breaker.hold(trial(breaker))
     assert breaker.trial_in_flight

@@ -35,7 +35,7 @@ class Said:
         self.heard[-1] = route, text + piece
 
 
-def live(name: str) -> LiveRoute:
+def make_live_route(name: str) -> LiveRoute:
     route = Route(name, "p", name)
     return LiveRoute(route, None, RouteBreaker(ManualClock()), RouteQueue(Limits()))  # type: ignore[arg-type]
 
@@ -44,15 +44,17 @@ def answer(route: str) -> Outcome:
     return GenerateCompleted(text="whole", route=route, model="m"), True
 
 
-async def raced(said: Said, first: Script, hedge: Script) -> Outcome:
+async def race(said: Said, first: Script, hedge: Script) -> Outcome:
     scripts = {"first": first, "hedge": hedge}
 
-    async def trying(route: LiveRoute, progress: Progress) -> Outcome:
+    async def try_route(route: LiveRoute, progress: Progress) -> Outcome:
         progress.start_route_attempt(route.route.name)
         return await scripts[route.route.name](progress)
 
     async with asyncio.timeout(30):
-        outcome, other = await Hedge(said, 0.01).run(live("first"), [live("hedge")], trying)
+        outcome, other = await Hedge(said, 0.01).run(
+            make_live_route("first"), [make_live_route("hedge")], try_route
+        )
     assert other is not None
     return outcome
 
@@ -66,7 +68,7 @@ async def breaks_off(progress: Progress) -> Outcome:
 async def test_a_hedge_that_speaks_and_breaks_off_leaves_the_silent_first_to_answer() -> None:
     broken = asyncio.Event()
 
-    async def first(progress: Progress) -> Outcome:
+    async def answer_first(progress: Progress) -> Outcome:
         await broken.wait()
         progress.add_text("whole")
         return answer("first")
@@ -78,7 +80,7 @@ async def test_a_hedge_that_speaks_and_breaks_off_leaves_the_silent_first_to_ans
             asyncio.get_running_loop().call_later(0.05, broken.set)
 
     said = Said()
-    found, asked = await raced(said, first, hedge)
+    found, asked = await race(said, answer_first, hedge)
     assert found is not None
     assert found.route == "first"
     assert asked
@@ -88,7 +90,7 @@ async def test_a_hedge_that_speaks_and_breaks_off_leaves_the_silent_first_to_ans
 async def test_a_first_that_speaks_late_and_breaks_off_leaves_the_hedge_to_answer() -> None:
     hedging, broken = asyncio.Event(), asyncio.Event()
 
-    async def first(progress: Progress) -> Outcome:
+    async def answer_first(progress: Progress) -> Outcome:
         await hedging.wait()
         try:
             return await breaks_off(progress)
@@ -102,7 +104,7 @@ async def test_a_first_that_speaks_late_and_breaks_off_leaves_the_hedge_to_answe
         return answer("hedge")
 
     said = Said()
-    found, _ = await raced(said, first, hedge)
+    found, _ = await race(said, answer_first, hedge)
     assert found is not None
     assert found.route == "hedge"
     assert said.heard == [("first", "hi"), ("hedge", "whole")]
@@ -126,17 +128,17 @@ async def test_what_no_route_can_help_is_raised_only_where_the_other_does_not_an
         hedging.set()
         return None, True
 
-    found, _ = await raced(Said(), refuses, answers)
+    found, _ = await race(Said(), refuses, answers)
     assert found is not None
     hedging.clear()
     with pytest.raises(Failure, match="no"):
-        await raced(Said(), refuses, fails)
+        await race(Said(), refuses, fails)
 
 
 async def test_both_failing_is_no_answer_and_says_whether_the_first_was_asked() -> None:
     hedging = asyncio.Event()
 
-    async def not_asked(_: Progress) -> Outcome:
+    async def stay_unasked(_: Progress) -> Outcome:
         await hedging.wait()
         return None, False
 
@@ -144,4 +146,4 @@ async def test_both_failing_is_no_answer_and_says_whether_the_first_was_asked() 
         hedging.set()
         return None, True
 
-    assert await raced(Said(), not_asked, fails) == (None, False)
+    assert await race(Said(), stay_unasked, fails) == (None, False)

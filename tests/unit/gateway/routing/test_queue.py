@@ -27,7 +27,7 @@ async def hold(
         await gate.wait()
 
 
-async def settled() -> None:
+async def settle() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -37,7 +37,7 @@ async def test_debates_take_turns_however_many_calls_each_has_waiting() -> None:
     async with asyncio.TaskGroup() as tasks:
         for debate in ("first", *["big"] * 5, "small", "small"):
             tasks.create_task(hold(queue, debate, order, gate))
-        await settled()
+        await settle()
         assert (queue.in_flight, queue.waiting) == (1, 7)
         gate.set()
     assert order == ["first", "big", "small", "big", "small", "big", "big", "big"]
@@ -47,7 +47,7 @@ async def test_debates_take_turns_however_many_calls_each_has_waiting() -> None:
 async def test_who_gives_up_waiting_leaves_no_gap_and_takes_no_slot() -> None:
     queue, gate, order = RouteQueue(Limits(concurrency=1)), asyncio.Event(), list[str]()
     waiting = [asyncio.create_task(hold(queue, name, order, gate)) for name in "abc"]
-    await settled()
+    await settle()
     waiting[1].cancel()
     gate.set()
     await asyncio.wait(waiting)
@@ -60,7 +60,7 @@ async def test_who_is_cancelled_in_its_turn_hands_the_slot_on() -> None:
     gate.set()
     async with slot_of(queue, "x", 0):
         waiting = [asyncio.create_task(hold(queue, name, order, gate)) for name in "ab"]
-        await settled()
+        await settle()
     waiting[0].cancel()  # the slot was given to it, and it has not run since
     await asyncio.wait(waiting)
     assert order == ["b"]
@@ -137,9 +137,9 @@ async def test_other_bounds_hold_at_once_for_those_who_wait_and_those_who_come()
     async with asyncio.TaskGroup() as tasks:
         for name in "abcd":
             tasks.create_task(hold(queue, name, order, gate))
-        await settled()
+        await settle()
         queue.change(Limits(concurrency=3))
-        await settled()
+        await settle()
         assert (queue.in_flight, queue.waiting) == (3, 1)
         queue.change(Limits(concurrency=1, requests_per_minute=600))
         gate.set()

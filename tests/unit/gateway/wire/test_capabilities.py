@@ -82,17 +82,17 @@ THOUGHT = Reasoning(({"type": "reasoning"},), {"reasoning_content": "Is it?"})
 ASKED: dict[str, Any] = {"messages": [{"role": "assistant", "tool_calls": []}], "tools": [{}]}
 
 
-def missed() -> openai.APIStatusError:
+def refuse_as_missing() -> openai.APIStatusError:
     return refusal("reasoning_content is missing in assistant tool call message at index 2")
 
 
 def test_reasoning_that_was_missed_is_sent_and_no_refusal_of_tools() -> None:
     known = EndpointCapabilities(Api.CHAT)
     assert known.takes_back(Api.CHAT, "m", THOUGHT).fields == {}
-    assert not known.learn_no_tools("m", ASKED, missed())
-    assert known.learn(Api.CHAT, "m", ASKED, missed())
+    assert not known.learn_no_tools("m", ASKED, refuse_as_missing())
+    assert known.learn(Api.CHAT, "m", ASKED, refuse_as_missing())
     assert known.takes_back(Api.CHAT, "m", THOUGHT).fields == THOUGHT.fields
-    assert not known.learn(Api.CHAT, "m", ASKED, missed()), "it was sent, and that did not help"
+    assert not known.learn(Api.CHAT, "m", ASKED, refuse_as_missing()), "it was sent, and that did not help"
 
 
 def test_reasoning_that_is_refused_is_left_out() -> None:
@@ -162,7 +162,7 @@ def test_every_lesson_is_forgotten_after_an_hour() -> None:
         ({"temperature": 1}, refusal("no", param="temperature")),
         ({"stream": True}, refusal("no", param="stream")),
         (SCHEMA[Api.CHAT], refusal("Unknown field json_schema")),
-        (ASKED, missed()),
+        (ASKED, refuse_as_missing()),
     ):
         assert known.learn(Api.CHAT, "m", sent, told)
         known.confirm()

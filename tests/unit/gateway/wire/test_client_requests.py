@@ -90,7 +90,7 @@ async def endpoint(
             yield Endpoint(client, connections, asked)
 
 
-def shown(asked: Asked) -> tuple[str, str, dict[str, str], bytes]:
+def get_parts(asked: Asked) -> tuple[str, str, dict[str, str], bytes]:
     headers = {name: value for name, value in asked.headers.items() if name not in _OF_THE_CLIENT}
     return asked.method, asked.target, headers, asked.body
 
@@ -116,7 +116,7 @@ async def test_a_request_goes_where_the_client_would_send_it_with_its_headers(
             of_body = {"Content-Length": "2"} if content != b"{}" else {}
             answer = await requests.send("POST", "/chat/completions", content, of_body)
             await answer.aclose()
-    clients, *ours = map(shown, there.asked)
+    clients, *ours = map(get_parts, there.asked)
     assert ours == [clients, clients]
 
 
@@ -189,7 +189,7 @@ async def test_an_answer_comes_unpacked_in_small_pieces(*, packed: bool) -> None
 async def test_an_answer_that_is_all_there_leaves_others_their_turn_between_its_pieces() -> None:
     turns: list[int] = []
 
-    async def another() -> None:
+    async def take_turns() -> None:
         while True:
             turns.append(1)
             await asyncio.sleep(0)
@@ -201,7 +201,7 @@ async def test_an_answer_that_is_all_there_leaves_others_their_turn_between_its_
     content.feed_eof()
     answer = Answer(cast(aiohttp.ClientResponse, SimpleNamespace(content=content, headers={})))
     async with asyncio.timeout(30):
-        task = asyncio.create_task(another())
+        task = asyncio.create_task(take_turns())
         seen = [len(turns) async for _ in answer.chunks()]
         task.cancel()
     assert len(seen) == 100
@@ -302,7 +302,7 @@ class LateEnd:
 
 
 @asynccontextmanager
-async def late_end() -> AsyncIterator[tuple[LateEnd, ClientRequests]]:
+async def serve_late_end() -> AsyncIterator[tuple[LateEnd, ClientRequests]]:
     there = LateEnd()
     async with await asyncio.start_server(there.answer, "127.0.0.1", 0) as server:
         base = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
@@ -327,7 +327,7 @@ async def read_all_of_interest(requests: ClientRequests) -> asyncio.Event:
 async def test_an_answer_whose_end_comes_after_it_was_read_leaves_its_connection_to_the_next_request() -> (
     None
 ):
-    async with asyncio.timeout(30), late_end() as (there, requests):
+    async with asyncio.timeout(30), serve_late_end() as (there, requests):
         is_left = await read_all_of_interest(requests)
         there.may_end.set()
         await is_left.wait()
@@ -336,7 +336,7 @@ async def test_an_answer_whose_end_comes_after_it_was_read_leaves_its_connection
 
 
 async def test_the_end_of_an_answer_is_waited_for_a_moment_alone() -> None:
-    async with asyncio.timeout(30), late_end() as (there, requests):
+    async with asyncio.timeout(30), serve_late_end() as (there, requests):
         is_left = await read_all_of_interest(requests)
         await is_left.wait()
         there.may_end.set()

@@ -22,7 +22,7 @@ def chat_delta(*fragments: Mapping[str, Any]) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"tool_calls": list(fragments)}, "finish_reason": None}]}
 
 
-def heard(api: Api, events: Iterable[Mapping[str, Any]]) -> list[ToolRequest]:
+def hear(api: Api, events: Iterable[Mapping[str, Any]]) -> list[ToolRequest]:
     reading = reader(api)
     for event in events:
         assert reading.read_event(event) == ""
@@ -40,7 +40,7 @@ def test_fragments_of_a_chat_stream_become_calls_by_index() -> None:
         chat_delta({"index": 1, "id": "b", "function": {"name": "list_files", "arguments": "{}"}}),
         chat_delta({"index": 0, "function": {"arguments": ' "a.md"}'}}),
     ]
-    assert heard(Api.CHAT, events) == [
+    assert hear(Api.CHAT, events) == [
         ToolRequest("a", "file_read", '{"path": "a.md"}'),
         ToolRequest("b", "list_files", "{}"),
     ]
@@ -49,7 +49,7 @@ def test_fragments_of_a_chat_stream_become_calls_by_index() -> None:
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
 def test_whole_calls_of_a_chat_stream_stay_apart_under_one_index_or_none(index: dict[str, int]) -> None:
     events = [chat_delta({**index, "id": each, "function": READ}) for each in ("a", "b")]
-    assert [each.id for each in heard(Api.CHAT, events)] == ["a", "b"]
+    assert [each.id for each in hear(Api.CHAT, events)] == ["a", "b"]
 
 
 def test_calls_without_ids_or_index_and_with_objects_for_arguments_are_understood() -> None:
@@ -67,14 +67,14 @@ def test_a_call_of_the_responses_api_is_heard_once_however_often_it_is_told() ->
     done = {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
     told = {"type": "response.output_item.done", "item": item}
     expected = [ToolRequest("call_1", "file_read", '{"path": "a.md"}')]
-    assert heard(Api.RESPONSES, [told, done]) == heard(Api.RESPONSES, [done]) == expected
+    assert hear(Api.RESPONSES, [told, done]) == hear(Api.RESPONSES, [done]) == expected
 
 
 def test_endless_calls_and_arguments_are_bounded_and_clean() -> None:
     many = [chat_delta({"index": number, "function": READ}) for number in range(500)]
-    assert len(heard(Api.CHAT, many)) == 128
+    assert len(hear(Api.CHAT, many)) == 128
     long = [chat_delta({"index": 0, "function": {"arguments": "x\x00\ud800" * 1000}}) for _ in range(100)]
-    (call,) = heard(Api.CHAT, long)
+    (call,) = hear(Api.CHAT, long)
     assert 1000 < len(call.arguments) <= MAX_ARGUMENTS + 1
     assert not set(call.arguments) & {"\x00", "\ud800"}
 
@@ -154,7 +154,7 @@ def test_openrouters_details_of_reasoning_go_back_as_they_came_put_together() ->
     assert said["reasoning_details"] == details
 
 
-def deep(levels: int) -> Any:
+def nest(levels: int) -> Any:
     value: Any = "x"
     for _ in range(levels):
         value = [value]
@@ -186,12 +186,12 @@ def test_odd_details_of_reasoning_go_back_in_json_that_anyone_reads(given: Any, 
 
 @pytest.mark.parametrize("levels", range(240, 260))
 def test_however_deeply_reasoning_is_nested_the_next_request_can_be_written(levels: int) -> None:
-    assert all(requests_after(deep(levels)))
+    assert all(requests_after(nest(levels)))
 
 
 def test_details_of_reasoning_that_are_nested_too_deeply_do_not_go_back() -> None:
     reading = reader(Api.CHAT)
-    for event in chat_events({"reasoning_details": [{"index": 0, "data": deep(300)}]}):
+    for event in chat_events({"reasoning_details": [{"index": 0, "data": nest(300)}]}):
         reading.read_event(event)
     reading.end()
     assert reading.reply.reasoning == Reasoning()

@@ -14,7 +14,7 @@ KEY = "sk-proj/0123456789+abcdef"
 FORMS = [KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode().rstrip("=")[:-1]]
 
 
-def masked(pieces: list[str], key: str = KEY) -> str:
+def mask_pieces(pieces: list[str], key: str = KEY) -> str:
     mask = KeyMask(find_key_forms(key))
     return "".join([*map(mask.feed, pieces), mask.end()])
 
@@ -25,7 +25,7 @@ def test_it_is_hidden_wherever_its_pieces_are_cut(form: str, cuts: list[int], af
     text = f"The key is {form}{after}"
     places = [0, *sorted(cuts), len(text)]
     pieces = [text[begin:end] for begin, end in pairwise(places)]
-    shown = masked(pieces)
+    shown = mask_pieces(pieces)
     assert form not in shown
     assert shown.startswith("The key is ***")
 
@@ -33,19 +33,21 @@ def test_it_is_hidden_wherever_its_pieces_are_cut(form: str, cuts: list[int], af
 @given(st.lists(st.text("sk-proj/0123 ab", max_size=12), max_size=10))
 def test_any_other_text_comes_as_it_was(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert masked([*pieces, " end"]) == f"{text} end"
+    assert mask_pieces([*pieces, " end"]) == f"{text} end"
 
 
 def test_a_text_that_ends_within_it_shows_no_more_than_its_beginning() -> None:
-    assert masked([f"It is {KEY[:-1]}"]) == "It is ***"
-    assert masked(["It begins with sk-"]) == "It begins with sk-"
+    assert mask_pieces([f"It is {KEY[:-1]}"]) == "It is ***"
+    assert mask_pieces(["It begins with sk-"]) == "It begins with sk-"
 
 
 @pytest.mark.parametrize("key", ["", "ollama", "lm-studio", "no-key"])
 def test_a_key_that_is_a_word_is_none(key: str) -> None:
-    assert masked(["Use ollama, or lm-studio with no-key."], key) == "Use ollama, or lm-studio with no-key."
+    assert (
+        mask_pieces(["Use ollama, or lm-studio with no-key."], key) == "Use ollama, or lm-studio with no-key."
+    )
 
 
 def test_a_key_is_hidden_from_twelve_characters_on() -> None:
-    assert masked(["It is abcdefghijkl."], "abcdefghijkl") == "It is ***."
-    assert masked(["It is abcdefghijk."], "abcdefghijk") == "It is abcdefghijk."
+    assert mask_pieces(["It is abcdefghijkl."], "abcdefghijkl") == "It is ***."
+    assert mask_pieces(["It is abcdefghijk."], "abcdefghijk") == "It is abcdefghijk."

@@ -49,7 +49,7 @@ def test_no_more_than_a_piece_is_written_at_a_time(monkeypatch: pytest.MonkeyPat
     assert max(sizes) < 300_000
 
 
-def _written(messages: tuple[PromptPart, ...], slots: dict[str, HeldText]) -> bytes:
+def _write(messages: tuple[PromptPart, ...], slots: dict[str, HeldText]) -> bytes:
     request = ModelRequest("m", messages, slots=slots)
     return b"".join(request_json(body(Api.CHAT, request, frozenset()), slots))
 
@@ -65,14 +65,14 @@ def test_a_document_in_a_slot_is_written_as_if_it_stood_in_the_prompt(texts: lis
     )
     named = join(quote_in_slots(bare, held, slots))
     whole = join(quote_documents((*parts, user("?"))))
-    assert _written(named, {slot: held[path] for path, slot in slots.items()}) == _written(whole, {})
+    assert _write(named, {slot: held[path] for path, slot in slots.items()}) == _write(whole, {})
 
 
 def test_a_slot_that_is_not_there_once_is_an_error() -> None:
     slots = {"slot-1-": hold_text("text")}
     for said in ("nothing", "slot-1- and slot-1-"):
         with pytest.raises(ValueError, match="once"):
-            _written((user(said),), slots)
+            _write((user(said),), slots)
 
 
 def test_requests_share_the_bytes_of_a_document() -> None:

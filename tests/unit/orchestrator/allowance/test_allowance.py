@@ -77,7 +77,7 @@ async def test_debates_that_are_being_made_count_and_those_that_fail_make_room(
 ) -> None:
     found = allowance(store, clock, debates=2)
 
-    async def one_made_and_one_failed() -> None:
+    async def make_one_and_fail_one() -> None:
         async with found.admit_debate("acme"):
             async with found.admit_debate("acme"):
                 assert await refusal(found) == "TENANT_DEBATES"
@@ -85,7 +85,7 @@ async def test_debates_that_are_being_made_count_and_those_that_fail_make_room(
             raise RuntimeError("failed")
 
     with pytest.raises(RuntimeError, match="failed"):
-        await one_made_and_one_failed()
+        await make_one_and_fail_one()
     assert await refusal(found) == "", "one was made"
     assert await refusal(found) == "TENANT_DEBATES"
 
@@ -150,7 +150,7 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
     assert refused.value.retry_after == 19 * 3600 - 12
     async with found.admit_call("parley.v1.OrchestratorService/GetDebate", "acme"):
         pass
-    call = asyncio.create_task(entered(found, "acme"))
+    call = asyncio.create_task(enter(found, "acme"))
     await clock.sleeping(1)
     clock.advance(1)
     with pytest.raises(ParleyError, match="requests of this minute") as refused:
@@ -158,7 +158,7 @@ async def test_a_refusal_says_when_the_day_and_the_minute_end(store: Store, cloc
     assert refused.value.retry_after == 47
 
 
-async def entered(allowed: Allowance, tenant: str) -> None:
+async def enter(allowed: Allowance, tenant: str) -> None:
     async with allowed.admit_call("parley.v1.OrchestratorService/GetDebate", tenant):
         pass
 
@@ -167,17 +167,17 @@ async def test_whoever_made_too_many_calls_is_told_late_but_not_more_than_some_a
     store: Store, clock: ManualClock
 ) -> None:
     allowed = allowance(store, clock, requests=1)
-    await entered(allowed, "acme")
-    calls = [asyncio.create_task(entered(allowed, "acme")) for _ in range(260)]
+    await enter(allowed, "acme")
+    calls = [asyncio.create_task(enter(allowed, "acme")) for _ in range(260)]
     await clock.sleeping(256)
     async with asyncio.timeout(30):
         while sum(call.done() for call in calls) < 4:  # noqa: ASYNC110 (the store answers when it does)
             await asyncio.sleep(0)
-    await entered(allowed, "beta")
+    await enter(allowed, "beta")
     clock.advance(1)
     told = await asyncio.gather(*calls, return_exceptions=True)
     assert [each.reason for each in told if isinstance(each, ParleyError)] == ["TENANT_REQUESTS"] * 260
-    late = asyncio.create_task(entered(allowed, "acme"))
+    late = asyncio.create_task(enter(allowed, "acme"))
     await clock.sleeping(1)
     late.cancel()
     with pytest.raises(asyncio.CancelledError):

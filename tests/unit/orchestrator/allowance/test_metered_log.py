@@ -15,7 +15,7 @@ from parley.v1.event_pb2 import Closed, Event, Paused, StoppedCall
 from tests.support.encryption import create_keys, damage_data_key
 from tests.support.manual_clock import ManualClock
 from tests.support.passing_log import PassingLog
-from tests.unit.orchestrator.made_logs import CREATED, failed, log, succeeded
+from tests.unit.orchestrator.made_logs import CREATED, log, make_failure, make_success
 
 USED = Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
 STOPPED = [StoppedCall(step="1", attempt=1, usage=USED), StoppedCall(step="2", attempt=1)]
@@ -33,8 +33,8 @@ async def test_every_call_counts_whatever_became_of_it(store: Store) -> None:
     use = TenantUsage(store.documents, ManualClock(), "one")
     events = log(
         CREATED,
-        succeeded(WORK, "text", usage=USED),
-        failed(WORK),
+        make_success(WORK, "text", usage=USED),
+        make_failure(WORK),
         Paused(stopped=STOPPED),
         Closed(stopped=STOPPED),
     )
@@ -54,7 +54,7 @@ async def test_calls_of_a_debate_that_a_key_with_a_budget_asked_for_count_for_th
     created.CopyFrom(CREATED)
     created.debate_created.budget_key_id = "0123456789ab"
     entries = [
-        each.entry for each in log(created, succeeded(WORK, "text", usage=USED), Paused(stopped=STOPPED))
+        each.entry for each in log(created, make_success(WORK, "text", usage=USED), Paused(stopped=STOPPED))
     ]
     use = TenantUsage(store.documents, ManualClock(), "one")
     await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", tuple(entries[:2])))
@@ -80,7 +80,7 @@ async def test_what_is_appended_again_since_its_writer_was_stopped_counts_once(s
     created = Event()
     created.CopyFrom(CREATED)
     created.debate_created.budget_key_id = "0123456789ab"
-    entries = [each.entry for each in log(created, succeeded(WORK, "text", usage=USED))]
+    entries = [each.entry for each in log(created, make_success(WORK, "text", usage=USED))]
     await store.log.append("acme/deb-1", Record(1, "first", tuple(entries[:1])))
     use, reading = TenantUsage(store.documents, ManualClock(), "one"), asyncio.Event()
 

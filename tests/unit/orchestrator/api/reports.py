@@ -12,7 +12,7 @@ from parley.orchestrator.log.events import Payload
 from parley.v1.debate_pb2 import AgentScore, AnswerDetails, Outcome, UnfulfilledRequirement, Work
 from parley.v1.event_pb2 import Claimed, Concluded, Event, RoundStarted, StepStarted
 from parley.v1.panel_pb2 import PanelOutcome
-from tests.unit.orchestrator.made_logs import CREATED, key_of, log, succeeded
+from tests.unit.orchestrator.made_logs import CREATED, key_of, log, make_success
 
 PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
 CRITIQUE = Work(activity="critique", agent_id="bo", round=1, target_agent_id="ada")
@@ -38,11 +38,11 @@ BEGUN = (CREATED, CLAIMED, ROUND)
 ANSWERING = create_event(key_of(SYNTHESIS), StepStarted(work=SYNTHESIS, digest="d", is_answer=True), 1)
 WHOLE = (
     *BEGUN,
-    succeeded(PROPOSAL, "Use A.\nPosition: A."),
-    succeeded(CRITIQUE, "A is slow."),
-    succeeded(REFINEMENT, "Use B."),
+    make_success(PROPOSAL, "Use A.\nPosition: A."),
+    make_success(CRITIQUE, "A is slow."),
+    make_success(REFINEMENT, "Use B."),
     ANSWERING,
-    succeeded(SYNTHESIS, '{"description":"Use an embedded store."}'),
+    make_success(SYNTHESIS, '{"description":"Use an embedded store."}'),
     Concluded(outcome=OUTCOME),
 )
 
@@ -51,13 +51,13 @@ def report(*events: Event | Payload, debate_format: Format | None = V1) -> str:
     return render_report(fold(log(*events)), debate_format)
 
 
-def parsed(text: str) -> list[Token]:
+def parse(text: str) -> list[Token]:
     return MarkdownIt("commonmark").enable("table").parse(text)
 
 
 def outline(text: str) -> list[str]:
     """The document's own headings, those inside of quotes and lists left out."""
-    tokens = parsed(text)
+    tokens = parse(text)
     return [
         f"{token.markup} {tokens[place + 1].content}"
         for place, token in enumerate(tokens)
@@ -66,7 +66,7 @@ def outline(text: str) -> list[str]:
 
 
 def cells(text: str) -> list[str]:
-    tokens = parsed(text)
+    tokens = parse(text)
     return [
         "".join(child.content for child in tokens[place + 1].children or ())
         for place, token in enumerate(tokens)
@@ -75,4 +75,4 @@ def cells(text: str) -> list[str]:
 
 
 def code(text: str) -> list[str]:
-    return [token.content for token in parsed(text) if token.type == "fence"]
+    return [token.content for token in parse(text) if token.type == "fence"]

@@ -28,7 +28,7 @@ async def _run(_debate: Debate) -> Outcome:
     raise AssertionError("nothing is run here")
 
 
-def told(*parts: AnswerPart) -> Format:
+def make_format(*parts: AnswerPart) -> Format:
     """A format that shows its answer so."""
 
     def answer(_debate: DebateMessage) -> Iterator[AnswerPart]:
@@ -49,7 +49,7 @@ def test_a_format_that_says_nothing_of_its_answer_shows_the_answer_alone() -> No
 def test_parts_stand_in_their_order_under_their_titles_and_what_was_written_stands_as_it_was() -> None:
     shown = answer_markdown(
         DEBATE,
-        told(
+        make_format(
             AnswerPart("", DEBATE.outcome.description),
             AnswerPart("Next", " Begin.\n"),
             AnswerPart("Risks", items=["one", "two"]),
@@ -68,8 +68,8 @@ def test_how_an_answer_came_about_stands_for_itself() -> None:
         AnswerPart("Dissent", "None."),
         AnswerPart("Ranking", "1. ada", is_process=True),
     )
-    assert answer_markdown(DEBATE, told(*parts)) == "Yes.\n\n## Dissent\n\nNone.\n"
-    assert process_markdown(DEBATE, told(*parts)) == "## Vote\n\n- 2 of 3\n\n## Ranking\n\n1. ada"
+    assert answer_markdown(DEBATE, make_format(*parts)) == "Yes.\n\n## Dissent\n\nNone.\n"
+    assert process_markdown(DEBATE, make_format(*parts)) == "## Vote\n\n- 2 of 3\n\n## Ranking\n\n1. ada"
     assert process_markdown(DEBATE, None) == ""
 
 
@@ -80,8 +80,8 @@ def test_parts_that_say_nothing_are_left_out() -> None:
         AnswerPart("Risks", items=[]),
         AnswerPart("Left"),
     )
-    assert list(answer_parts(DEBATE, told(*parts))) == [AnswerPart("", "Yes.")]
-    assert answer_markdown(DEBATE, told(*parts)) == "Yes.\n"
+    assert list(answer_parts(DEBATE, make_format(*parts))) == [AnswerPart("", "Yes.")]
+    assert answer_markdown(DEBATE, make_format(*parts)) == "Yes.\n"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_calls_are_saved_by_rounds_that_were_not_held_and_the_analysis_is_no_cal
 
 def test_every_item_is_one_item() -> None:
     items = ["one\n\ntwo", "- three", "four\n- five", "---", "```\nsix"]
-    shown = answer_markdown(DEBATE, told(AnswerPart("Risks", items=items), AnswerPart("Left", "End.")))
+    shown = answer_markdown(DEBATE, make_format(AnswerPart("Risks", items=items), AnswerPart("Left", "End.")))
     tokens = MarkdownIt("commonmark").parse(shown)
     assert [each.level for each in tokens if each.type == "list_item_open"].count(1) == len(items)
     assert [each.type for each in tokens].count("heading_open") == 2
@@ -121,7 +121,7 @@ def test_a_demonstration_says_so_before_anything_else() -> None:
     assert rest == DEBATE.outcome.description + "\n"
 
 
-def cited(*sources: Source, context: tuple[str, ...] = (), alone: bool = False) -> str:
+def answer_with_sources(*sources: Source, context: tuple[str, ...] = (), alone: bool = False) -> str:
     """An answer that cites the sources 2 and 9."""
     debate = DebateMessage(
         spec=DebateSpec(context=[ContextDocument(path=each) for each in context]),
@@ -132,7 +132,7 @@ def cited(*sources: Source, context: tuple[str, ...] = (), alone: bool = False) 
 
 
 def test_an_answer_ends_with_the_sources_that_it_cites() -> None:
-    shown = cited(
+    shown = answer_with_sources(
         Source(number=1, path="docs/other.md"),
         Source(
             number=2, title="Otters *[float](https://store.example)*\n# 2026", url="https://dam.example/a_b"
@@ -149,8 +149,8 @@ def test_an_answer_without_citations_or_for_those_who_judge_it_has_no_list_of_so
     source = Source(number=2, path="docs/other.md")
     debate = DebateMessage(sources=[source], outcome=Outcome(description="Use one."))
     assert "Sources" not in answer_markdown(debate, None)
-    assert "Sources" not in cited(source, alone=True)
+    assert "Sources" not in answer_with_sources(source, alone=True)
 
 
 def test_nothing_is_said_of_citations_where_documents_have_no_numbers() -> None:
-    assert "Sources" not in cited(context=("docs/other.md",))
+    assert "Sources" not in answer_with_sources(context=("docs/other.md",))

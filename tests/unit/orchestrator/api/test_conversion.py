@@ -59,7 +59,15 @@ from parley.v1.panel_pb2 import (
 )
 from tests.support.debate_records import create_record
 from tests.support.orchestration import panel_settings
-from tests.unit.orchestrator.made_logs import CREATED, DEBATE, START, created, failed, log, succeeded
+from tests.unit.orchestrator.made_logs import (
+    CREATED,
+    DEBATE,
+    START,
+    log,
+    make_created,
+    make_failure,
+    make_success,
+)
 
 CLAIMED = Claimed(owner="a")
 PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
@@ -96,7 +104,7 @@ def test_the_settings_that_a_debate_was_made_with_are_told(rule: TerminationRule
     settings = panel_settings(
         termination=Termination(rule=rule, threshold_percent=70), summaries=SummarySettings(threshold=9)
     )
-    spec = created(settings=settings)
+    spec = make_created(settings=settings)
 
     said = fold(log(spec))
 
@@ -125,8 +133,8 @@ def test_a_debate_is_told_whole() -> None:
             Recalled(debate_ids=["deb-1"]),
             RoundStarted(number=1, total=1),
             StepStarted(work=PROPOSAL, digest="digest"),
-            succeeded(PROPOSAL, "Use A."),
-            failed(CRITIQUE),
+            make_success(PROPOSAL, "Use A."),
+            make_failure(CRITIQUE),
             DraftsGrouped(drafts=drafts),
             Warned(message="late"),
             Concluded(outcome=outcome),
@@ -235,7 +243,7 @@ def test_a_record_is_listed_with_its_times() -> None:
 
 def test_whether_it_is_a_demonstration_is_frozen_with_the_debate_and_told() -> None:
     for demonstration in (True, False):
-        events = log(created(demonstration=demonstration))
+        events = log(make_created(demonstration=demonstration))
         assert fold(events).demonstration == demonstration
 
 

@@ -27,7 +27,7 @@ from parley.v1.moderated_pb2 import (
 from parley.v1.orchestrator_pb2 import GetDecisionResponse
 from parley.v1.panel_pb2 import Objection
 from parley.v1.source_pb2 import Source
-from tests.unit.orchestrator.made_logs import SPEC, created, failed, log, succeeded
+from tests.unit.orchestrator.made_logs import SPEC, log, make_created, make_failure, make_success
 from tests.unit.runtime.test_safe_markdown import HOSTILE
 
 SECTIONS = [
@@ -89,12 +89,12 @@ DECISION = (
 ENDED = RoundsEnded(reason=STOP_REASON_STAGNATION, explanation="nothing new was said in round 2")
 
 
-def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[Envelope]:
+def make_decided_log(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[Envelope]:
     usage = Usage(input_tokens=1200, output_tokens=30, cost_micros=1500, requests=1)
     return log(
-        create_event("created", created(question=question, format="moderated@1")),
-        succeeded(ARGUMENT, "One store.", usage=usage),
-        failed(Work(activity="argument", agent_id="simplicity", round=2)),
+        create_event("created", make_created(question=question, format="moderated@1")),
+        make_success(ARGUMENT, "One store.", usage=usage),
+        make_failure(Work(activity="argument", agent_id="simplicity", round=2)),
         ENDED,
         Intervened(request_id="r1", intervened_by="kim"),
         create_event("synthesis/approval", CheckpointClosed(request_id="r1", intervention=REFUSED)),
@@ -104,16 +104,16 @@ def decided(outcome: ModeratedOutcome, question: str = SPEC.question) -> list[En
 
 
 def decision(outcome: ModeratedOutcome, question: str = SPEC.question) -> GetDecisionResponse:
-    return decision_of(fold(decided(outcome, question)), outcome, V1)
+    return decision_of(fold(make_decided_log(outcome, question)), outcome, V1)
 
 
-def parsed(markdown: str) -> list[Token]:
+def parse(markdown: str) -> list[Token]:
     return MarkdownIt("commonmark").parse(markdown)
 
 
 def headings(markdown: str) -> list[str]:
     """Every heading, also inside of quotes and lists."""
-    tokens = parsed(markdown)
+    tokens = parse(markdown)
     return [
         f"{token.markup} {tokens[place + 1].content}"
         for place, token in enumerate(tokens)
@@ -184,7 +184,7 @@ def test_a_document_says_all_that_came_of_the_debate() -> None:
 
 
 def test_the_overview_says_which_earlier_decision_is_kept_or_reversed() -> None:
-    debate = fold(decided(OUTCOME))
+    debate = fold(make_decided_log(OUTCOME))
     debate.outcome.related.add(
         debate_id="deb-1",
         decision="Use <b>Redis</b>.",
@@ -233,8 +233,8 @@ def test_a_follow_up_is_told_as_it_went(made: FollowUp, told: str) -> None:
 def test_sources_are_listed_with_who_cited_them() -> None:
     assert section(decision(OUTCOME).markdown, "Sources") == "None were given."
     listed = SourcesListed(sources=[Source(number=1, path="docs/load.md", sha256="ab" * 32)])
-    said = succeeded(ARGUMENT, "It is slow [S1], as [S2] says.")
-    debate = fold(log(created(), listed, said, Concluded(outcome=Outcome(moderated=OUTCOME))))
+    said = make_success(ARGUMENT, "It is slow [S1], as [S2] says.")
+    debate = fold(log(make_created(), listed, said, Concluded(outcome=Outcome(moderated=OUTCOME))))
     text = section(decision_of(debate, OUTCOME, V1).markdown, "Sources")
     assert "| S1 |  | docs/load.md | 1970-01-01 00:00:00 UTC | abababababab | simplicity (round 1) |" in text
     assert text.endswith("- **Warning:** There is no source S2. It was cited by simplicity (round 1).")
@@ -258,7 +258,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
         guidance=[text],
         follow_up=FollowUp(requested=True, failure=text),
     )
-    tokens = parsed(decision(outcome, text).markdown)
+    tokens = parse(decision(outcome, text).markdown)
     found = [token for token in tokens if token.type == "heading_open"]
     assert [token.tag for token in found] == ["h1", *["h2"] * 6, "h3", *["h2"] * 6]
     assert {token.level for token in found} == {0}
@@ -267,7 +267,7 @@ def test_no_text_of_others_changes_the_structure(text: str) -> None:
 
 
 def test_the_date_is_that_of_the_conclusion_whatever_comes_after() -> None:
-    folded = fold(decided(OUTCOME))
+    folded = fold(make_decided_log(OUTCOME))
     later = Debate()
     later.CopyFrom(folded)
     later.update_time.seconds += 3 * 24 * 3600

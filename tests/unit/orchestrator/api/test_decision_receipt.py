@@ -9,17 +9,17 @@ from parley.v1.voting_pb2 import VOTE_STRENGTH_UNSPECIFIED
 from tests.support.kept_logs import KEPT, kept_log
 
 
-def until_answer(name: str) -> list[Envelope]:
+def read_until_answer(name: str) -> list[Envelope]:
     events = kept_log(KEPT[name])
     return events[: next(place for place, each in enumerate(events, start=1) if each.kind == "concluded")]
 
 
 def receipt_of(name: str) -> DecisionReceipt:
-    return create_decision_receipt(until_answer(name), machine_only=False)
+    return create_decision_receipt(read_until_answer(name), machine_only=False)
 
 
 def test_it_names_the_debate_and_who_answered_by_which_model() -> None:
-    events, receipt = until_answer("panel@1-voting"), receipt_of("panel@1-voting")
+    events, receipt = read_until_answer("panel@1-voting"), receipt_of("panel@1-voting")
     spec = events[0].message.debate_created.spec
     assert (receipt.question, receipt.format) == (spec.question, spec.format)
     assert receipt.create_time == events[0].message.time
@@ -48,7 +48,7 @@ def test_votes_are_in_it_with_their_strength_and_without_the_words_of_voters() -
 
 
 def test_an_arenas_decision_and_dissent_are_in_it() -> None:
-    receipt, events = receipt_of("arena@1-adversarial"), until_answer("arena@1-adversarial")
+    receipt, events = receipt_of("arena@1-adversarial"), read_until_answer("arena@1-adversarial")
     arena = events[-1].message.concluded.outcome.arena
     assert receipt.strength == arena.strength
     assert list(receipt.dissents) == list(arena.dissent)
@@ -57,7 +57,7 @@ def test_an_arenas_decision_and_dissent_are_in_it() -> None:
 
 
 def test_what_people_did_is_in_it_with_who_did_it() -> None:
-    events = until_answer("moderated@1-steered")
+    events = read_until_answer("moderated@1-steered")
     receipt = receipt_of("moderated@1-steered")
     recorded = [each for each in events if each.kind == "intervened"]
     assert recorded
@@ -71,5 +71,5 @@ def test_what_people_did_is_in_it_with_who_did_it() -> None:
 
 @pytest.mark.parametrize("machine_only", [False, True])
 def test_it_says_whether_a_machine_vouches_for_itself_alone(machine_only: bool) -> None:
-    events = until_answer("panel@1-voting")
+    events = read_until_answer("panel@1-voting")
     assert create_decision_receipt(events, machine_only=machine_only).machine_only == machine_only

@@ -53,7 +53,7 @@ def record(debate: str) -> DebateRecord:
     return create_record(TENANT, debate, datetime(2026, 1, 1, tzinfo=UTC), COMPLETED, open=False)
 
 
-async def written(log: NotedLog, debate: str = DEBATE, *, size: int = 0) -> WrittenLog:
+async def write_log(log: NotedLog, debate: str = DEBATE, *, size: int = 0) -> WrittenLog:
     made = WrittenLog(log, TENANT, debate)
     await made.write(CREATED)
     await made.write(CLAIMED, Warned(message="w" * size))
@@ -61,7 +61,7 @@ async def written(log: NotedLog, debate: str = DEBATE, *, size: int = 0) -> Writ
 
 
 async def test_what_was_read_before_is_not_read_again(log: NotedLog, index: DebateIndex) -> None:
-    made, folded = await written(log), FoldedDebates(log, index)
+    made, folded = await write_log(log), FoldedDebates(log, index)
     before = await folded.get(TENANT, DEBATE)
     assert before == fold(made.events)
 
@@ -74,7 +74,7 @@ async def test_what_was_read_before_is_not_read_again(log: NotedLog, index: Deba
 
 
 async def test_what_is_new_is_told_however_many_records_it_is(log: NotedLog, index: DebateIndex) -> None:
-    made, folded = await written(log), FoldedDebates(log, index)
+    made, folded = await write_log(log), FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     for number in range(2001):
         await made.write(Warned(message=str(number)))
@@ -83,7 +83,7 @@ async def test_what_is_new_is_told_however_many_records_it_is(log: NotedLog, ind
 
 
 async def test_a_debate_that_was_deleted_is_told_of_no_more(log: NotedLog, index: DebateIndex) -> None:
-    await written(log)
+    await write_log(log)
     folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     found = await index.get(TENANT, DEBATE)
@@ -95,17 +95,17 @@ async def test_a_debate_that_was_deleted_is_told_of_no_more(log: NotedLog, index
 
 
 async def test_a_log_that_was_put_in_the_place_of_another_is_told(log: NotedLog, index: DebateIndex) -> None:
-    await written(log)
+    await write_log(log)
     folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
     await log.delete(f"{TENANT}/{DEBATE}")
-    again = await written(log, size=3)
+    again = await write_log(log, size=3)
 
     assert await folded.get(TENANT, DEBATE) == fold(again.events)
 
 
 async def test_a_debate_of_another_tenant_is_not_told(log: NotedLog, index: DebateIndex) -> None:
-    await written(log)
+    await write_log(log)
     folded = FoldedDebates(log, index)
     await folded.get(TENANT, DEBATE)
 
@@ -114,8 +114,8 @@ async def test_a_debate_of_another_tenant_is_not_told(log: NotedLog, index: Deba
 
 
 async def test_no_more_is_kept_than_there_is_room_for(log: NotedLog, index: DebateIndex) -> None:
-    await written(log, size=40_000)
-    await written(log, OTHER, size=40_000)
+    await write_log(log, size=40_000)
+    await write_log(log, OTHER, size=40_000)
     folded = FoldedDebates(log, index, kept_bytes=60_000)
     for debate in (DEBATE, OTHER):
         await folded.get(TENANT, debate)

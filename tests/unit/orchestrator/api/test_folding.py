@@ -78,10 +78,10 @@ from tests.unit.orchestrator.made_logs import (
     DEBATE,
     SPEC,
     START,
-    failed,
     key_of,
     log,
-    succeeded,
+    make_failure,
+    make_success,
     with_foreign,
 )
 
@@ -147,7 +147,7 @@ def test_a_failed_debate_says_why_until_it_goes_on() -> None:
 
 
 def test_contributions_stand_in_the_order_in_which_they_came() -> None:
-    state = fold(log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), succeeded(CRITIQUE, "Why A?")))
+    state = fold(log(CREATED, CLAIMED, make_success(PROPOSAL, "Use A."), make_success(CRITIQUE, "Why A?")))
 
     assert [(made.work.agent_id, made.reply.text) for made in state.contributions] == [
         ("ada", "Use A."),
@@ -157,7 +157,7 @@ def test_contributions_stand_in_the_order_in_which_they_came() -> None:
 
 
 def test_a_step_that_succeeds_after_a_failure_is_no_failure_and_both_attempts_are_paid_for() -> None:
-    state = fold(log(CREATED, CLAIMED, failed(PROPOSAL), succeeded(PROPOSAL, "Use A.", attempt=2)))
+    state = fold(log(CREATED, CLAIMED, make_failure(PROPOSAL), make_success(PROPOSAL, "Use A.", attempt=2)))
 
     assert not state.failures
     assert [(made.reply.text, made.attempt) for made in state.contributions] == [("Use A.", 2)]
@@ -166,8 +166,8 @@ def test_a_step_that_succeeds_after_a_failure_is_no_failure_and_both_attempts_ar
 
 
 def test_a_step_that_is_made_again_stands_once_with_its_latest_outcome() -> None:
-    again = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), succeeded(PROPOSAL, "Use B.", attempt=2)))
-    lost = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), failed(PROPOSAL, attempt=2)))
+    again = fold(log(CREATED, make_success(PROPOSAL, "Use A."), make_success(PROPOSAL, "Use B.", attempt=2)))
+    lost = fold(log(CREATED, make_success(PROPOSAL, "Use A."), make_failure(PROPOSAL, attempt=2)))
 
     assert [made.reply.text for made in again.contributions] == ["Use B."]
     assert not lost.contributions
@@ -175,9 +175,9 @@ def test_a_step_that_is_made_again_stands_once_with_its_latest_outcome() -> None
 
 
 def test_a_price_that_is_unknown_once_leaves_the_cost_unknown() -> None:
-    unknown = succeeded(CRITIQUE, "Why?", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
+    unknown = make_success(CRITIQUE, "Why?", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
 
-    usage = fold(log(CREATED, succeeded(PROPOSAL, "Use A."), unknown)).usage
+    usage = fold(log(CREATED, make_success(PROPOSAL, "Use A."), unknown)).usage
     assert not usage.HasField("cost_micros")
 
 
@@ -206,7 +206,13 @@ def test_the_contribution_that_is_the_answer_is_known_by_its_start() -> None:
     begun = create_event(key_of(synthesis), StepStarted(work=synthesis, digest="digest", is_answer=True), 1)
     ballot = Work(activity="vote", agent_id="ada", round=2)
     voting = create_event(key_of(ballot), StepStarted(work=ballot, digest="digest", is_answer=True), 1)
-    made = (succeeded(PROPOSAL, "Use A."), voting, succeeded(ballot, "{}"), begun, succeeded(synthesis, "{}"))
+    made = (
+        make_success(PROPOSAL, "Use A."),
+        voting,
+        make_success(ballot, "{}"),
+        begun,
+        make_success(synthesis, "{}"),
+    )
     state = fold(log(CREATED, *made))
 
     assert [made.is_answer for made in state.contributions] == [False, False, True]
@@ -382,9 +388,9 @@ PAYLOADS: st.SearchStrategy[Event | Payload] = st.one_of(
     ),
     st.builds(lambda work: StepSucceeded(work=work, digest="digest"), WORKS),
     st.builds(
-        lambda work, attempt: succeeded(work, "text", attempt=attempt), AGENTS_WORKS, st.integers(1, 3)
+        lambda work, attempt: make_success(work, "text", attempt=attempt), AGENTS_WORKS, st.integers(1, 3)
     ),
-    st.builds(lambda work, attempt: failed(work, attempt=attempt), WORKS, st.integers(1, 3)),
+    st.builds(lambda work, attempt: make_failure(work, attempt=attempt), WORKS, st.integers(1, 3)),
     st.builds(Warned, message=st.text(max_size=5)),
     st.builds(intervention, st.sampled_from(["cancel", "pause", "resume", "end"]), st.just("w")),
     st.builds(SteeringRead, through=st.integers(0, 9)),
@@ -405,7 +411,7 @@ PAYLOADS: st.SearchStrategy[Event | Payload] = st.one_of(
 
 def test_an_answer_is_one_though_the_fold_was_cut_while_it_was_written() -> None:
     begins = create_event(key_of(CRITIQUE), StepStarted(work=CRITIQUE, digest="digest", is_answer=True), 1)
-    events = log(CREATED, CLAIMED, begins, succeeded(CRITIQUE, "This."))
+    events = log(CREATED, CLAIMED, begins, make_success(CRITIQUE, "This."))
 
     folded = DebateFold(events[:3])
     folded.extend(events[3:])
@@ -428,7 +434,7 @@ def test_folding_a_log_in_parts_is_folding_it_whole(
 
 
 def test_events_that_were_folded_in_are_not_counted_again() -> None:
-    events = log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), Warned(message="late"))
+    events = log(CREATED, CLAIMED, make_success(PROPOSAL, "Use A."), Warned(message="late"))
     folded = DebateFold(events[:3])
 
     folded.extend(events[2:])
@@ -437,7 +443,7 @@ def test_events_that_were_folded_in_are_not_counted_again() -> None:
 
 
 def test_each_outcome_names_its_event_and_the_debate_when_it_ended() -> None:
-    events = log(CREATED, CLAIMED, succeeded(PROPOSAL, "Use A."), failed(CRITIQUE))
+    events = log(CREATED, CLAIMED, make_success(PROPOSAL, "Use A."), make_failure(CRITIQUE))
     state, ended = fold(events), fold(log(CREATED, CLAIMED, CANCELLED, Closed()))
 
     assert (state.contributions[0].sequence, state.failures[0].sequence) == (3, 4)

@@ -40,35 +40,35 @@ ACTS: dict[str, Any] = {
 }
 
 
-def made(debate_id: str = DEBATE, request_id: str = "r-1", **intervention: Any) -> Intervened:
+def make_event(debate_id: str = DEBATE, request_id: str = "r-1", **intervention: Any) -> Intervened:
     given = Intervention(**intervention)
     return intervention_event(
         InterveneRequest(request_id=request_id, debate_id=debate_id, intervention=given)
     )
 
 
-def bad_fields(**given: Any) -> list[str]:
+def list_bad_fields(**given: Any) -> list[str]:
     with pytest.raises(ParleyError) as refused:
-        made(**given)
+        make_event(**given)
     assert refused.value.code.name == "INVALID_ARGUMENT"
     return [each.field for each in refused.value.violations]
 
 
 @pytest.mark.parametrize("act", [each.name for each in Intervention.DESCRIPTOR.oneofs_by_name["act"].fields])
 def test_every_act_becomes_the_event_that_records_it(act: str) -> None:
-    event = made(**{act: ACTS[act]})
+    event = make_event(**{act: ACTS[act]})
     assert event == Intervened(request_id="r-1", intervention=Intervention(**{act: ACTS[act]}))
 
 
 def test_every_bad_field_is_listed() -> None:
-    assert bad_fields(debate_id="deb-1", request_id="a b", checkpoint="A") == [
+    assert list_bad_fields(debate_id="deb-1", request_id="a b", checkpoint="A") == [
         "request_id",
         "debate_id",
         "intervention",
         "intervention.checkpoint",
     ]
     answers = [QuestionAnswer(question_id="q", text="x"), QuestionAnswer(question_id="q", text=" ")]
-    assert bad_fields(request_id="", answer=Answer(text="\0", answers=answers)) == [
+    assert list_bad_fields(request_id="", answer=Answer(text="\0", answers=answers)) == [
         "request_id",
         "intervention.answer.text",
         "intervention.answer.answers[1].question_id",
@@ -80,26 +80,26 @@ def test_every_bad_field_is_listed() -> None:
 def test_only_an_act_that_may_close_a_checkpoint_can_name_one(act: str) -> None:
     given = {act: ACTS[act], "checkpoint": "round/1/ask"}
     if act in CLOSING_ACTS:
-        assert made(**given).intervention.checkpoint == "round/1/ask"
+        assert make_event(**given).intervention.checkpoint == "round/1/ask"
     else:
-        assert bad_fields(**given) == ["intervention.checkpoint"]
+        assert list_bad_fields(**given) == ["intervention.checkpoint"]
 
 
 def test_the_refusal_names_the_acts_that_a_checkpoint_goes_with() -> None:
     with pytest.raises(ParleyError) as refused:
-        made(resume=Resume(), checkpoint="ask")
+        make_event(resume=Resume(), checkpoint="ask")
     (violation,) = refused.value.violations
     assert violation.description == "goes with answer, approve, continue_debate, end and guide alone"
 
 
 @pytest.mark.parametrize("checkpoint", ["a//b", "/a", "a/", "a b", "Ask", "a" * 257, "ask\n"])
 def test_a_checkpoint_is_named_by_its_key(checkpoint: str) -> None:
-    assert bad_fields(continue_debate=Continue(), checkpoint=checkpoint) == ["intervention.checkpoint"]
+    assert list_bad_fields(continue_debate=Continue(), checkpoint=checkpoint) == ["intervention.checkpoint"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", KIB_8 + "x", "a\0b"])
 def test_guidance_says_something_that_can_be_kept(text: str) -> None:
-    assert bad_fields(guide=Guide(text=text)) == ["intervention.guide.text"]
+    assert list_bad_fields(guide=Guide(text=text)) == ["intervention.guide.text"]
 
 
 def test_what_is_said_may_be_8_kib_long() -> None:
@@ -110,32 +110,32 @@ def test_what_is_said_may_be_8_kib_long() -> None:
         {"approve": Approve(text=KIB_8)},
         {"cancel": Cancel(reason="ä" * 1000)},
     ):
-        made(**act)
+        make_event(**act)
 
 
 def test_an_answer_says_something_as_a_whole_or_to_single_questions() -> None:
-    assert bad_fields(answer=Answer()) == ["intervention.answer.text"]
-    assert bad_fields(answer=Answer(text=" ")) == ["intervention.answer.text"]
-    made(answer=Answer(answers=[QuestionAnswer(question_id="q", text="ten")]))
+    assert list_bad_fields(answer=Answer()) == ["intervention.answer.text"]
+    assert list_bad_fields(answer=Answer(text=" ")) == ["intervention.answer.text"]
+    make_event(answer=Answer(answers=[QuestionAnswer(question_id="q", text="ten")]))
 
 
 def test_single_answers_are_64_at_most_one_a_question() -> None:
     def answers(count: int) -> list[QuestionAnswer]:
         return [QuestionAnswer(question_id=f"q{number}", text="x") for number in range(count)]
 
-    assert len(made(answer=Answer(answers=answers(64))).intervention.answer.answers) == 64
-    assert bad_fields(answer=Answer(answers=answers(65))) == ["intervention.answer.answers"]
+    assert len(make_event(answer=Answer(answers=answers(64))).intervention.answer.answers) == 64
+    assert list_bad_fields(answer=Answer(answers=answers(65))) == ["intervention.answer.answers"]
     twice = [*answers(2), *answers(1)]
-    assert bad_fields(answer=Answer(answers=twice)) == ["intervention.answer.answers[2].question_id"]
+    assert list_bad_fields(answer=Answer(answers=twice)) == ["intervention.answer.answers[2].question_id"]
 
 
 @pytest.mark.parametrize("text", [KIB_8 + "x", "a\0b"])
 def test_what_is_said_to_an_approval_may_be_left_out_but_must_be_kept(text: str) -> None:
-    made(approve=Approve())
-    assert bad_fields(approve=Approve(text=text)) == ["intervention.approve.text"]
+    make_event(approve=Approve())
+    assert list_bad_fields(approve=Approve(text=text)) == ["intervention.approve.text"]
 
 
 @pytest.mark.parametrize("reason", ["x" * 1001, "a\0b"])
 def test_a_reason_to_cancel_may_be_left_out_but_must_be_kept(reason: str) -> None:
-    made(cancel=Cancel())
-    assert bad_fields(cancel=Cancel(reason=reason)) == ["intervention.cancel.reason"]
+    make_event(cancel=Cancel())
+    assert list_bad_fields(cancel=Cancel(reason=reason)) == ["intervention.cancel.reason"]

@@ -22,7 +22,7 @@ from tests.unit.orchestrator.api.reports import (
     outline,
     report,
 )
-from tests.unit.orchestrator.made_logs import ADA, BO, CREATED, created, failed, succeeded
+from tests.unit.orchestrator.made_logs import ADA, BO, CREATED, make_created, make_failure, make_success
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ from tests.unit.orchestrator.made_logs import ADA, BO, CREATED, created, failed,
     ],
 )
 def test_code_comes_through_as_it_was_written(written: str, blocks: list[str]) -> None:
-    text = report(*BEGUN, succeeded(PROPOSAL, written), succeeded(CRITIQUE, "After it."))
+    text = report(*BEGUN, make_success(PROPOSAL, written), make_success(CRITIQUE, "After it."))
 
     assert [block.rstrip("\n") for block in code(text)] == [block.rstrip("\n") for block in blocks]
     assert outline(text) == outline(
-        report(*BEGUN, succeeded(PROPOSAL, "x"), succeeded(CRITIQUE, "After it."))
+        report(*BEGUN, make_success(PROPOSAL, "x"), make_success(CRITIQUE, "After it."))
     )
 
 
@@ -77,34 +77,34 @@ TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=8).map("\n".join)
 
 @given(question=TEXTS, text=TEXTS, item=TEXTS)
 def test_nothing_that_anyone_writes_breaks_the_outline(question: str, text: str, item: str) -> None:
-    def written(question: str, text: str, item: str) -> str:
-        asked = create_event("created", created(question=question))
+    def write_report(question: str, text: str, item: str) -> str:
+        asked = create_event("created", make_created(question=question))
         details = AnswerDetails(implementation="x" + text, tradeoffs=[item, text])
         outcome = Outcome(description=text, details=details, panel=PanelOutcome(synthesized_by="judge"))
         return report(
             asked,
             Warned(message=item),
             ROUND,
-            succeeded(PROPOSAL, text),
+            make_success(PROPOSAL, text),
             intervention("guide", "w", text=item),
             Concluded(outcome=outcome),
         )
 
-    told = outline(written(question, text, item))
+    told = outline(write_report(question, text, item))
     assert told[0].startswith("# ")
-    assert [each for each in told[1:] if each != "## Question"] == outline(written("x", "x", "x"))[1:]
+    assert [each for each in told[1:] if each != "## Question"] == outline(write_report("x", "x", "x"))[1:]
 
 
 @given(st.text(max_size=20))
 def test_nothing_that_anyone_is_called_breaks_a_table(name: str) -> None:
-    spec = created(agents=(with_fields(ADA, name=name), BO))
-    text = report(create_event("created", spec), failed(PROPOSAL, name))
+    spec = make_created(agents=(with_fields(ADA, name=name), BO))
+    text = report(create_event("created", spec), make_failure(PROPOSAL, name))
 
-    assert len(cells(text)) == len(cells(report(CREATED, failed(PROPOSAL))))
+    assert len(cells(text)) == len(cells(report(CREATED, make_failure(PROPOSAL))))
 
 
 def test_markup_in_a_cell_is_only_text() -> None:
-    spec = created(agents=(with_fields(ADA, name="a|b `c` *d* <e> \\|\n# f"), BO))
+    spec = make_created(agents=(with_fields(ADA, name="a|b `c` *d* <e> \\|\n# f"), BO))
 
     assert "a|b `c` *d* <e> \\| # f" in cells(report(create_event("created", spec)))
 
@@ -114,7 +114,7 @@ def test_whatever_a_model_asked_of_a_tool_it_stays_one_short_line(name: str, arg
     calls = [ToolCall(name=name[:64], arguments=arguments)]
     step = StepSucceeded(work=PROPOSAL, digest="digest", reply=Reply(text="Use A.", tool_calls=calls))
     told = report(*BEGUN, create_event("1/proposal/ada", step, 1))
-    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
+    plain = report(*BEGUN, make_success(PROPOSAL, "Use A."))
     assert outline(told) == outline(plain)
     assert len([each for each in told.splitlines() if each.startswith("Looked up: ")]) == 1
 
@@ -157,8 +157,8 @@ READ = (
 
 
 def test_tables_code_and_math_come_through_word_for_word_and_headings_and_html_as_text() -> None:
-    plain = report(*BEGUN, succeeded(PROPOSAL, "Use A."), succeeded(REFINEMENT, "Use B."))
-    rich = report(*BEGUN, succeeded(PROPOSAL, RICH), succeeded(REFINEMENT, RICH))
+    plain = report(*BEGUN, make_success(PROPOSAL, "Use A."), make_success(REFINEMENT, "Use B."))
+    rich = report(*BEGUN, make_success(PROPOSAL, RICH), make_success(REFINEMENT, RICH))
     assert outline(rich) == outline(plain)
     quoted = "\n".join(
         line.removeprefix(">").removeprefix(" ") for line in rich.split("\n") if line[:1] == ">"

@@ -53,7 +53,16 @@ from tests.unit.orchestrator.api.reports import (
     outline,
     report,
 )
-from tests.unit.orchestrator.made_logs import ADA, BO, CREATED, created, failed, key_of, log, succeeded
+from tests.unit.orchestrator.made_logs import (
+    ADA,
+    BO,
+    CREATED,
+    key_of,
+    log,
+    make_created,
+    make_failure,
+    make_success,
+)
 
 
 def test_a_report_reads_from_the_answer_to_the_totals() -> None:
@@ -114,7 +123,7 @@ def test_totals_say_how_many_calls_were_expected_at_most(most: int, shown: str) 
 
 def test_totals_count_the_judge_summaries_and_failed_calls() -> None:
     summary = Work(activity="summary", agent_id="ada", round=1)
-    text = report(*WHOLE[:-1], succeeded(summary, "Short."), failed(CRITIQUE, attempt=2), WHOLE[-1])
+    text = report(*WHOLE[:-1], make_success(summary, "Short."), make_failure(CRITIQUE, attempt=2), WHOLE[-1])
 
     totals = cells(text)
     assert totals[totals.index("Model calls") + 1] == "6"
@@ -126,13 +135,13 @@ def test_totals_count_the_judge_summaries_and_failed_calls() -> None:
 
 def test_a_debate_that_cost_nothing_says_so() -> None:
     free = Usage(input_tokens=1, output_tokens=1, requests=1, cost_micros=0)
-    totals = cells(report(*BEGUN, succeeded(PROPOSAL, "Use A.", usage=free)))
+    totals = cells(report(*BEGUN, make_success(PROPOSAL, "Use A.", usage=free)))
     assert totals[totals.index("Cost") + 1] == "nothing"
 
 
 def test_a_cost_that_is_not_known_is_not_made_up() -> None:
     text = report(
-        *BEGUN, succeeded(PROPOSAL, "Use A.", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
+        *BEGUN, make_success(PROPOSAL, "Use A.", usage=Usage(input_tokens=1, output_tokens=1, requests=1))
     )
 
     totals = cells(text)
@@ -140,13 +149,13 @@ def test_a_cost_that_is_not_known_is_not_made_up() -> None:
 
 
 def test_agents_are_told_with_role_model_and_prompt() -> None:
-    spec = created(
+    spec = make_created(
         agents=(
             with_fields(ADA, system_prompt=PromptText(text="Be brief.", source="prompts/ada.md")),
             BO,
         ),
     )
-    text = report(create_event("created", spec), succeeded(PROPOSAL, "Use A."))
+    text = report(create_event("created", spec), make_success(PROPOSAL, "Use A."))
 
     row = cells(text)[6:12]
     assert row == ["Ada", "ada", "architect", "small (openai-small)", "prompts/ada.md", "built-in"]
@@ -154,7 +163,7 @@ def test_agents_are_told_with_role_model_and_prompt() -> None:
 
 
 def test_an_unfinished_debate_says_so() -> None:
-    text = report(*BEGUN, succeeded(PROPOSAL, "Use A."))
+    text = report(*BEGUN, make_success(PROPOSAL, "Use A."))
 
     assert "- Status: running" in text
     assert "There is no answer yet." in text
@@ -170,7 +179,7 @@ def test_a_failed_debate_names_reason_phase_and_agent() -> None:
     failure = DebateFailure(
         reason="CALL_TIMEOUT", message="no answer", agent_id="ada", phase="round 1 proposal"
     )
-    text = report(*BEGUN, failed(PROPOSAL, "no | answer"), DebateFailed(failure=failure))
+    text = report(*BEGUN, make_failure(PROPOSAL, "no | answer"), DebateFailed(failure=failure))
 
     assert "- Failed in round 1 proposal, agent Ada: CALL\\_TIMEOUT: no answer" in text
     assert "There is no answer." in text
@@ -186,7 +195,7 @@ def test_a_failed_debate_names_reason_phase_and_agent() -> None:
 def test_a_judge_answer_that_could_not_be_used_is_shown_as_it_came() -> None:
     failure = DebateFailure(reason="INVALID", message="not of its shape")
     text = report(
-        *BEGUN, ANSWERING, succeeded(SYNTHESIS, '{"description": 1}'), DebateFailed(failure=failure)
+        *BEGUN, ANSWERING, make_success(SYNTHESIS, '{"description": 1}'), DebateFailed(failure=failure)
     )
 
     assert "There is no answer." in text
@@ -205,7 +214,7 @@ def test_a_structured_answer_is_shown_as_its_phase_renders_it() -> None:
 def test_warnings_interventions_context_and_past_debates_are_told() -> None:
     facts_given = {"team": "Payments _and_ Search", "date": "2026-11-25"}
     context = (ContextDocument(path="docs/load_test.md", text="Text."),)
-    spec = created(context=context, environment=facts_given)
+    spec = make_created(context=context, environment=facts_given)
     made = (
         intervention("guide", text="Mind the budget."),
         intervention("mute", agent_id="bo"),
@@ -318,7 +327,7 @@ def test_nothing_is_said_of_tools_that_nobody_used() -> None:
 
 def test_a_report_is_streamed_without_being_held_as_a_whole() -> None:
     works = [Work(activity="proposal", agent_id="ada", round=number) for number in range(1, 31)]
-    debate = fold(log(*BEGUN, *(succeeded(each, "word " * 40_000) for each in works)))
+    debate = fold(log(*BEGUN, *(make_success(each, "word " * 40_000) for each in works)))
     tracemalloc.start()
     try:
         sizes = [len(each.markdown) for each in report_responses(report_pieces(debate, V1))]
@@ -331,7 +340,7 @@ def test_a_report_is_streamed_without_being_held_as_a_whole() -> None:
 
 
 def test_a_demonstration_is_marked_at_the_top() -> None:
-    marked = report(created(demonstration=True))
+    marked = report(make_created(demonstration=True))
     assert "- Demonstration: a very small model wrote this" in marked.partition("## Answer")[0]
     assert "Demonstration" not in report(*WHOLE)
 
@@ -346,7 +355,7 @@ ASKED = Questions(
 SAID = Answer(text="Soon.", answers=[QuestionAnswer(question_id="ada-1", text="# Ten")])
 
 
-def asked(number: int, intervention: Intervention) -> tuple[Event, ...]:
+def make_clarification(number: int, intervention: Intervention) -> tuple[Event, ...]:
     key = f"clarify/{number}"
     return (
         create_event(key, CheckpointOpened(questions=ASKED), 1),
@@ -359,9 +368,9 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
     events: tuple[Any, ...] = (
         CREATED,
         CLAIMED,
-        succeeded(ASKING, "- How *many*?"),
-        *asked(1, Intervention(answer=SAID)),
-        *asked(2, continued),
+        make_success(ASKING, "- How *many*?"),
+        *make_clarification(1, Intervention(answer=SAID)),
+        *make_clarification(2, continued),
         *WHOLE[2:],
     )
     text = report(*events)
@@ -382,7 +391,7 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
 def test_which_prompt_for_clarifications_was_used_is_told_where_agents_may_ask() -> None:
     assert "Clarification prompt" not in cells(report(*WHOLE))
     ada = with_fields(ADA, clarification_prompt=PromptText(text="Ask.", source="/p/ask.md"))
-    spec = created(agents=(ada, BO), clarifications=Clarifications())
+    spec = make_created(agents=(ada, BO), clarifications=Clarifications())
     told = cells(report(create_event("created", spec)))
     assert told[6] == "Clarification prompt"
     assert [told[row * 7 + 6] for row in (1, 2, 3)] == ["/p/ask.md", "built-in", "built-in"]

@@ -16,7 +16,7 @@ from tests.unit.orchestrator.api.reports import (
     outline,
     report,
 )
-from tests.unit.orchestrator.made_logs import succeeded
+from tests.unit.orchestrator.made_logs import make_success
 
 SOURCES = SourcesListed(
     sources=[
@@ -43,11 +43,11 @@ def test_the_report_lists_sources_with_who_cited_them() -> None:
     text = report(
         *BEGUN,
         SOURCES,
-        succeeded(PROPOSAL, "Use A [S1]."),
-        succeeded(CRITIQUE, "A is slow [S1, S1]."),
-        succeeded(REFINEMENT, "Use B [S1]."),
+        make_success(PROPOSAL, "Use A [S1]."),
+        make_success(CRITIQUE, "A is slow [S1, S1]."),
+        make_success(REFINEMENT, "Use B [S1]."),
         ANSWERING,
-        succeeded(SYNTHESIS, "Use B [S1]."),
+        make_success(SYNTHESIS, "Use B [S1]."),
         Concluded(outcome=OUTCOME),
     )
     assert "## Sources" in outline(text)
@@ -62,17 +62,17 @@ def test_the_report_lists_sources_with_who_cited_them() -> None:
 
 
 def test_a_citation_of_what_does_not_exist_is_a_warning_and_no_source() -> None:
-    text = report(*BEGUN, SOURCES, succeeded(PROPOSAL, "Use A [S9]."))
+    text = report(*BEGUN, SOURCES, make_success(PROPOSAL, "Use A [S9]."))
     assert "- **Warning:** There is no source S9. It was cited by Ada (round 1)." in text
     assert not [line for line in text.split("\n") if line.startswith("| S9")]
-    bare = report(*BEGUN, succeeded(PROPOSAL, "Use A [S9]."))
+    bare = report(*BEGUN, make_success(PROPOSAL, "Use A [S9]."))
     assert "There is no source S9." in bare
     assert not [line for line in bare.split("\n") if line.startswith("| S")]
 
 
 def test_only_a_few_of_many_missing_sources_are_named() -> None:
     cited = "".join(f"[S{number}]" for number in range(1, 31))
-    text = report(*BEGUN, succeeded(PROPOSAL, cited))
+    text = report(*BEGUN, make_success(PROPOSAL, cited))
     assert text.count("There is no source S") == 20
     assert "**Warning:** 10 more were cited that do not exist, S21 to S30." in text
 

@@ -111,13 +111,13 @@ async def test_what_nobody_waits_for_is_written_a_second_later_and_at_the_end(
         await clock.sleeping()
         assert await logs.get_head(TENANT) is None
         clock.advance(1)
-        await until_written(logs, 1)
+        await wait_until_written(logs, 1)
         audit.enqueue(make_entry("last"))
         await audit.flush()
         assert list_subjects(await read_chain(logs)) == ["reader", "last"]
 
 
-async def until_written(logs: AuditLogs, count: int) -> None:
+async def wait_until_written(logs: AuditLogs, count: int) -> None:
     async def is_written() -> bool:
         return await logs.get_head(TENANT) is not None and len(await read_chain(logs)) >= count
 
@@ -189,7 +189,7 @@ async def test_a_list_is_newest_first_page_by_page_over_all_parts(store: Store, 
             await audit.write(make_entry("ann" if number < 5 else "bob", act=act))
             clock.advance(1)
 
-    async def listed(wanted: AuditFilter, size: int = 3) -> list[int]:
+    async def list_numbers(wanted: AuditFilter, size: int = 3) -> list[int]:
         found: list[int] = []
         place: Place | None = None
         while True:
@@ -200,12 +200,12 @@ async def test_a_list_is_newest_first_page_by_page_over_all_parts(store: Store, 
                 return found
             place = page.following
 
-    assert await listed(AuditFilter()) == [*range(9, -1, -1)]
-    assert await listed(AuditFilter(subject="ann")) == [4, 3, 2, 1, 0]
-    assert await listed(AuditFilter(acts=frozenset({AUDIT_ACT_DELETE_DEBATE}))) == [9, 7, 5, 3, 1]
+    assert await list_numbers(AuditFilter()) == [*range(9, -1, -1)]
+    assert await list_numbers(AuditFilter(subject="ann")) == [4, 3, 2, 1, 0]
+    assert await list_numbers(AuditFilter(acts=frozenset({AUDIT_ACT_DELETE_DEBATE}))) == [9, 7, 5, 3, 1]
     since, before = NOON + timedelta(seconds=2), NOON + timedelta(seconds=6)
-    assert await listed(AuditFilter(since=since, before=before)) == [5, 4, 3, 2]
-    assert await listed(AuditFilter(debate_id="deb-20260101-000000-aaaaaaaa")) == []
+    assert await list_numbers(AuditFilter(since=since, before=before)) == [5, 4, 3, 2]
+    assert await list_numbers(AuditFilter(debate_id="deb-20260101-000000-aaaaaaaa")) == []
 
 
 async def test_a_tenant_without_a_log_has_no_entries(store: Store) -> None:

@@ -47,7 +47,7 @@ def test_no_wait_goes_beyond_its_limit(waited: float, limit: float) -> None:
     assert 0 <= next_wait(waited, limit) <= max(limit - waited, 0)
 
 
-def used(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter:
+def measure_use(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter:
     """What one call used that has ended."""
     usage = Usage(input_tokens=read, output_tokens=written, cost_micros=cost_micros, requests=1)
     meter = UsageMeter()
@@ -55,7 +55,7 @@ def used(*, read: int = 0, written: int = 0, cost_micros: int = 0) -> UsageMeter
     return meter
 
 
-def left(limits: DebateLimits, meter: UsageMeter, *held: float, **given: Any) -> BudgetBalance:
+def balance_budget(limits: DebateLimits, meter: UsageMeter, *held: float, **given: Any) -> BudgetBalance:
     """How the only budget stands before a call, with so much set aside for calls in flight."""
     wanted = Estimate(200, 300, 300, price=given.get("price"))
     name = TOKEN_BUDGET if limits.max_tokens else COST_BUDGET
@@ -65,7 +65,9 @@ def left(limits: DebateLimits, meter: UsageMeter, *held: float, **given: Any) ->
 
 def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
     # 600 used; 1,600 fly; the answer reads what is written so far (400) beside 503, and takes 1,000.
-    found = left(make_limits(max_tokens=5000), used(read=200, written=400), 800, 800, answer=ANSWER)
+    found = balance_budget(
+        make_limits(max_tokens=5000), measure_use(read=200, written=400), 800, 800, answer=ANSWER
+    )
     assert found.remaining == 5000 - 600 - 1600 - 400 - 1503
     # What is written now is read once more.
     assert found.amount(200, 300) == 800
@@ -73,37 +75,37 @@ def test_calls_in_flight_and_the_answer_are_set_aside() -> None:
 
 
 def test_once_the_answer_is_there_nothing_is_set_aside_for_it() -> None:
-    found = left(make_limits(max_tokens=1100), used(read=200, written=400))
+    found = balance_budget(make_limits(max_tokens=1100), measure_use(read=200, written=400))
     assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (500, 500, 300)
 
 
 def test_money_is_counted_by_the_price_of_the_routes_that_may_be_asked() -> None:
     limits, price = make_limits(max_cost_micros=10_000), Price(2_000_000, 8_000_000)
-    found = left(limits, used(cost_micros=1000), price=price)
+    found = balance_budget(limits, measure_use(cost_micros=1000), price=price)
     assert (found.remaining, found.amount(200, 300), found.affordable(200, 1)) == (9000, 2800, 1075)
     reserved = replace(ANSWER, price=Price(1_000_000, 4_000_000))
-    found = left(limits, used(written=100, cost_micros=1000), price=price, answer=reserved)
+    found = balance_budget(limits, measure_use(written=100, cost_micros=1000), price=price, answer=reserved)
     assert found.remaining == 9000 - (503 + 100) - 4000
     assert found.amount(200, 300) == 2800 + 300
 
 
 def test_money_is_counted_by_the_calls_so_far_where_no_price_is_known() -> None:
-    meter = used(read=500, written=500, cost_micros=3000)
-    assert left(make_limits(max_cost_micros=10_000), meter).amount(200, 300) == 1500
+    meter = measure_use(read=500, written=500, cost_micros=3000)
+    assert balance_budget(make_limits(max_cost_micros=10_000), meter).amount(200, 300) == 1500
 
 
 def test_the_dearest_of_everybody_stands_for_whoever_writes_the_answer() -> None:
     one, other = agents_of(make_debate().spec)
-    agents = (priced(one, 5, 20), priced(other, 7, 10))
+    agents = (set_prices(one, 5, 20), set_prices(other, 7, 10))
     assert answer_reserve(with_spec(make_debate(), agents=agents).spec).price == Price(7, 20)
     assert answer_reserve(make_debate().spec) == ANSWER
 
 
 def test_without_limits_nothing_is_counted() -> None:
-    assert budget_balances(make_limits(), used(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
+    assert budget_balances(make_limits(), measure_use(read=10**9), [], Estimate(1, 1, 1), ANSWER) == ()
 
 
-def priced(agent: Agent, read: int, written: int) -> Agent:
+def set_prices(agent: Agent, read: int, written: int) -> Agent:
     return with_fields(agent, input_price_micros=read, output_price_micros=written)
 
 

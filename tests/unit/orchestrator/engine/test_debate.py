@@ -56,7 +56,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
 
 
 @asynccontextmanager
-async def owned(stage: Backstage, clock: Clock | None = None) -> AsyncIterator[tuple[Debate, Journal]]:
+async def own_debate(stage: Backstage, clock: Clock | None = None) -> AsyncIterator[tuple[Debate, Journal]]:
     """The next owner's handle on one and the same debate."""
     events = await read_events(stage.store.log, "t", "deb")
     journal = Journal(stage.store.log, SystemClock(), "t", "deb", events)
@@ -72,7 +72,7 @@ async def owned(stage: Backstage, clock: Clock | None = None) -> AsyncIterator[t
         await journal.write_rest()
 
 
-async def recorded(stage: Backstage, kind: type) -> list[Envelope]:
+async def list_recorded(stage: Backstage, kind: type) -> list[Envelope]:
     events = await read_events(stage.store.log, "t", "deb")
     return [event for event in events if isinstance(event.payload, kind)]
 
@@ -105,11 +105,11 @@ async def ask_verdict(debate: Debate, model: type[Verdict]) -> Verdict | StepFai
 
 async def test_an_answer_that_cannot_be_read_is_the_failure_of_its_step(stage: Backstage) -> None:
     stage.gateway.judge = lambda _: '{"yes": true}'
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         failed = await ask_verdict(debate, StrictVerdict)
     assert isinstance(failed, StepFailed)
     assert (failed.reason, failed.usage.output_tokens) == ("UNREADABLE_ANSWER", 10)
-    (event,) = await recorded(stage, StepFailed)
+    (event,) = await list_recorded(stage, StepFailed)
     assert event.payload == failed
 
 
@@ -117,7 +117,7 @@ async def test_a_recorded_step_is_not_estimated_again_and_its_answer_is_read_onc
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.gateway.judge = lambda _: '{"yes": true}'
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask_verdict(debate, Verdict) == Verdict(yes=True)
     read = list[str]()
 
@@ -128,7 +128,7 @@ async def test_a_recorded_step_is_not_estimated_again_and_its_answer_is_read_onc
             return cls(yes=True)
 
     monkeypatch.setattr(agent_steps, "estimate", None)  # a call of it would fail
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask_verdict(debate, CountedVerdict) == CountedVerdict(yes=True)
     assert len(read) == 1
 
@@ -137,16 +137,16 @@ async def test_a_recorded_answer_that_cannot_be_read_is_asked_again_as_a_new_att
     stage: Backstage,
 ) -> None:
     stage.gateway.judge = lambda _: '{"yes": true}'
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask_verdict(debate, Verdict) == Verdict(yes=True)
     stage.gateway.judge = lambda _: '{"yes": false}'
-    async with owned(stage) as (debate, journal):
+    async with own_debate(stage) as (debate, journal):
         failure = DebateFailed(failure=DebateFailure(reason="INTERNAL"))
         await journal.append(create_event("failed", failure, 1), create_event("resumed", Resumed(), 2))
         assert await ask_verdict(debate, StrictVerdict) == StrictVerdict(yes=False)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask_verdict(debate, StrictVerdict) == StrictVerdict(yes=False)
-    assert [event.attempt for event in await recorded(stage, StepSucceeded)] == [1, 2]
+    assert [event.attempt for event in await list_recorded(stage, StepSucceeded)] == [1, 2]
     assert [call.attempt for call in stage.gateway.calls] == [1, 2]
 
 
@@ -154,17 +154,17 @@ async def test_a_recorded_answer_that_cannot_be_read_is_left_to_the_version_that
     stage: Backstage,
 ) -> None:
     stage.gateway.judge = lambda _: '{"yes": true}'
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         await ask_verdict(debate, Verdict)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError, match="the recorded answer of step a cannot be read by this version"):
             await ask_verdict(debate, StrictVerdict)
 
 
 async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         first = await ask(debate)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         again = await ask(debate)
     assert first == again
     assert isinstance(first, Reply)
@@ -173,29 +173,29 @@ async def test_what_the_log_has_is_not_asked_again(stage: Backstage) -> None:
 
 
 async def test_another_request_under_the_same_key_stops_loudly(stage: Backstage) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         await ask(debate)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError, match="step a asks something else"):
             await ask(debate, prompt="And now?")
 
 
 async def test_another_request_than_the_one_that_was_begun_stops_loudly(stage: Backstage) -> None:
     hold = stage.gateway.hold("a")
-    async with owned(stage) as (debate, journal):
+    async with own_debate(stage) as (debate, journal):
         asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
         await hold.reached.wait()
         await journal.append(create_event("note", Warned(message="begun")))
         asking.cancel()
     hold.release()
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await ask(debate, prompt="And now?")
         assert len(stage.gateway.calls) == 1
 
 
 async def test_a_key_stands_once_in_a_run(stage: Backstage) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         await ask(debate)
         with pytest.raises(ReplayError, match="used twice"):
             await ask(debate)
@@ -209,15 +209,15 @@ async def test_a_step_of_a_service_cannot_become_an_agents(stage: Backstage) -> 
     async def call() -> PastDebates:
         return past
 
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         value = await debate.call_service("s", WORK, RecallRequest(text="1"), call)
     assert value == past
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await debate.call_service("s", WORK, RecallRequest(text="1"), _must_not_be_called) == value
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await debate.call_service("s", WORK, RecallRequest(text="2"), _must_not_be_called)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await ask(debate, "s")
 
@@ -227,7 +227,7 @@ async def test_a_gateway_that_holds_answers_is_told_at_once_of_those_that_were_r
 ) -> None:
     stage.gateway.holds_answers = True
     clock = ManualClock()
-    async with owned(stage, clock) as (debate, _):
+    async with own_debate(stage, clock) as (debate, _):
         telling = asyncio.create_task(debate.confirm_recorded())
         for key in "abc":
             await ask(debate, key)
@@ -255,7 +255,7 @@ async def test_a_gateway_that_holds_an_answer_is_told_once_its_outcome_is_durabl
     monkeypatch.setattr(Agents, "forget", forget)
     stage.gateway.holds_answers = True
     clock = ManualClock()
-    async with owned(stage, clock) as (debate, journal), held_log(journal) as release:
+    async with own_debate(stage, clock) as (debate, journal), hold_log(journal) as release:
         telling = asyncio.create_task(debate.confirm_recorded())
         await ask(debate)
         await clock.sleeping()
@@ -274,7 +274,7 @@ async def _has(order: Sequence[str], count: int) -> bool:
 
 
 @asynccontextmanager
-async def held_log(journal: Journal) -> AsyncIterator[asyncio.Event]:
+async def hold_log(journal: Journal) -> AsyncIterator[asyncio.Event]:
     """Hold all appends of a journal until the event is set."""
     released, append = asyncio.Event(), journal._log.append
 
@@ -306,7 +306,7 @@ async def test_the_gateway_is_told_in_the_end_of_answers_of_which_it_could_not_b
     monkeypatch.setattr(Agents, "forget", forget)
     stage.gateway.holds_answers = True
     clock = ManualClock()
-    async with owned(stage, clock) as (debate, _):
+    async with own_debate(stage, clock) as (debate, _):
         telling = asyncio.create_task(debate.confirm_recorded())
         await ask(debate, "a")
         await clock.sleeping()
@@ -323,7 +323,7 @@ async def test_the_gateway_is_told_in_the_end_of_answers_of_which_it_could_not_b
 async def test_an_answer_that_cannot_be_read_is_forgotten_too_in_the_end(stage: Backstage) -> None:
     stage.gateway.holds_answers = True
     stage.gateway.judge = lambda _: '{"yes": true}'
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert isinstance(await ask_verdict(debate, StrictVerdict), StepFailed)
         await debate.forget_answers()
         await debate.forget_answers()
@@ -338,7 +338,7 @@ async def test_the_outcome_of_a_service_is_recorded_with_what_follows_it(stage: 
     async def call() -> PastDebates:
         return PastDebates()
 
-    async with owned(stage) as (debate, journal):
+    async with own_debate(stage) as (debate, journal):
         await debate.call_service("s", WORK, RecallRequest(text="1"), call)
         await journal.append(create_event("next", Warned(message="next")))
     last = (await stage.store.log.read("t/deb"))[-1]
@@ -353,7 +353,7 @@ async def test_an_agent_is_asked_only_once_all_outcomes_before_are_durable(stage
     async def call() -> PastDebates:
         return PastDebates()
 
-    async with owned(stage) as (debate, journal), held_log(journal) as release:
+    async with own_debate(stage) as (debate, journal), hold_log(journal) as release:
         await asyncio.wait_for(debate.call_service("s", WORK, RecallRequest(text="1"), call), 30)
         asked = asyncio.create_task(ask(debate))
         await until(lambda: _are_in_flight(debate, 1), "the agent's step begins")
@@ -370,7 +370,7 @@ async def _are_in_flight(debate: Debate, count: int) -> bool:
 async def test_outcomes_of_agents_side_by_side_are_recorded_with_what_follows_them(
     stage: Backstage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         monkeypatch.setattr(journal_module, "_COMPANY_SECONDS", 3600)
         hold = stage.gateway.hold("second")
         first, second = asyncio.create_task(ask(debate, "first")), asyncio.create_task(ask(debate, "second"))
@@ -389,19 +389,19 @@ async def test_outcomes_of_agents_side_by_side_are_recorded_with_what_follows_th
 
 
 async def test_an_agents_step_cannot_become_a_services(stage: Backstage) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         await ask(debate, "s")
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         with pytest.raises(ReplayError):
             await debate.call_service("s", WORK, RecallRequest(text="1"), _must_not_be_called)
 
 
 async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Backstage) -> None:
     stage.gateway.fail("a", refusal("CONTEXT_OVERFLOW", "too long"))
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         failed = await ask(debate)
     stage.gateway.mend()
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask(debate) == failed
     assert isinstance(failed, StepFailed)
     assert (failed.reason, failed.message) == ("CONTEXT_OVERFLOW", "too long")
@@ -411,12 +411,12 @@ async def test_an_agents_failure_is_an_outcome_and_is_not_asked_again(stage: Bac
 
 async def test_our_own_trouble_is_no_outcome_and_the_step_is_made_again(stage: Backstage) -> None:
     stage.gateway.fail("a", away(), times=2)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert isinstance(await ask(debate), Reply)
     assert [each.call for each in stage.gateway.calls] == [("a", 1)] * 3
-    assert len(await recorded(stage, StepStarted)) == 1
-    assert [event.attempt for event in await recorded(stage, StepSucceeded)] == [1]
-    assert not await recorded(stage, StepFailed)
+    assert len(await list_recorded(stage, StepStarted)) == 1
+    assert [event.attempt for event in await list_recorded(stage, StepSucceeded)] == [1]
+    assert not await list_recorded(stage, StepFailed)
 
 
 async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Backstage) -> None:
@@ -425,7 +425,7 @@ async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Bac
     async def call() -> PastDebates:
         raise errors.pop(0)
 
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         failed = await debate.call_service("s", WORK, RecallRequest(), call)
     assert isinstance(failed, StepFailed)
     assert failed.reason == "NO"
@@ -433,23 +433,23 @@ async def test_a_services_own_trouble_and_its_failures_are_told_apart(stage: Bac
 
 async def test_a_resumed_debate_tries_what_it_failed_on_as_a_new_attempt(stage: Backstage) -> None:
     stage.gateway.fail("*", attempt=1)
-    async with owned(stage) as (debate, journal):
+    async with own_debate(stage) as (debate, journal):
         await ask(debate, "a")
         await ask(debate, "b")
         failure = DebateFailed(failure=DebateFailure(reason="PROVIDER_AUTH", message="no", steps=["a"]))
         await journal.append(create_event("failed", failure, 1), create_event("resumed", Resumed(), 2))
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert isinstance(await ask(debate, "a"), Reply)
         assert isinstance(await ask(debate, "b"), StepFailed)
     assert [each.call for each in stage.gateway.calls] == [("a", 1), ("b", 1), ("a", 2)]
 
 
 async def test_interventions_are_seen_the_same_on_every_replay(stage: Backstage) -> None:
-    async with owned(stage) as (debate, journal):
+    async with own_debate(stage) as (debate, journal):
         await journal.append(create_event("intervention/1", intervention("guide", "1", text="be brief")))
         seen = await debate.read_steering("round/1/control")
         await journal.append(create_event("intervention/2", intervention("guide", "2", text="be long")))
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await debate.read_steering("round/1/control") == seen
         assert (await debate.read_steering("round/2/control")).guidance == ("be brief", "be long")
     assert seen.guidance == ("be brief",)
@@ -457,17 +457,17 @@ async def test_interventions_are_seen_the_same_on_every_replay(stage: Backstage)
 
 async def test_notes_are_recorded_once(stage: Backstage) -> None:
     for _ in range(2):
-        async with owned(stage) as (debate, journal):
+        async with own_debate(stage) as (debate, journal):
             debate.record_event("n", Warned(message="careful"))
             await journal.append(create_event(f"fence/{journal.epoch}", Warned(message="")))
-    assert [event.key for event in await recorded(stage, Warned)].count("n") == 1
+    assert [event.key for event in await list_recorded(stage, Warned)].count("n") == 1
 
 
 async def test_dice_fall_the_same_for_a_debate_and_key(stage: Backstage) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         first = [debate.random("x").random(), debate.random("y").random()]
     random.seed(1)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert [debate.random("x").random(), debate.random("y").random()] == first
     assert first == [0.0806626161529933, 0.19492920245022394], "and on every machine, in every version"
 
@@ -475,14 +475,14 @@ async def test_dice_fall_the_same_for_a_debate_and_key(stage: Backstage) -> None
 async def test_a_marked_kind_that_is_not_known_is_passed_over_and_any_other_stops_the_owner(
     stage: Backstage,
 ) -> None:
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         first = await ask(debate)
     await _append_foreign(stage, ignorable=True)
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         assert await ask(debate) == first
     await _append_foreign(stage, ignorable=False)
     with pytest.raises(UnknownEventError):
-        async with owned(stage):
+        async with own_debate(stage):
             pass
     assert (await read_events(stage.store.log, "t", "deb"))[-1].payload is None, "and it has written nothing"
 
@@ -491,7 +491,7 @@ async def test_a_call_waits_at_the_gate_and_one_whose_gateway_is_away_does_not_h
     stage: Backstage,
 ) -> None:
     stage.gateway.fail("a", away())
-    async with owned(stage) as (debate, _):
+    async with own_debate(stage) as (debate, _):
         asking = asyncio.create_task(debate.ask("a", agent("ada"), task()))
         await stage.gateway.wait_for("a")
         debate.gate.close()

@@ -34,7 +34,7 @@ TASKS = st.builds(
 )
 
 
-def plain_digest(who: Agent, task: Task, shape: AnswerShape[Verdict] | None, seconds: float) -> str:
+def compute_plain_digest(who: Agent, task: Task, shape: AnswerShape[Verdict] | None, seconds: float) -> str:
     """The digest as it is defined, of the whole value at once."""
     parts = [
         {
@@ -73,7 +73,7 @@ def test_a_digest_is_that_of_the_whole_question_whatever_was_asked_before(
     digests = PromptDigests()
     for who, task, shape, seconds in asked:
         made = digests.digest(digests.find_start(who, task, DOCUMENTS), task, shape, seconds)
-        assert made == plain_digest(who, task, shape, seconds)
+        assert made == compute_plain_digest(who, task, shape, seconds)
 
 
 def test_of_a_prompt_that_begins_like_the_last_one_only_the_rest_is_hashed() -> None:

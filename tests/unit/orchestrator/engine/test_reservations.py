@@ -190,10 +190,10 @@ async def test_so_it_does_with_a_vote_whose_ballots_read_what_was_written(
     assert isinstance(answer, Reply)
     assert all(isinstance(each, Reply) for each in replies[-ballots:])
     spent = [tokens for tokens, _ in models.spent]
-    assert sum(spent) <= max(limit, least_for_answer(ballots)) + max(spent)
+    assert sum(spent) <= max(limit, count_least_tokens(ballots)) + max(spent)
 
 
-def least_for_answer(ballots: int) -> int:
+def count_least_tokens(ballots: int) -> int:
     """The tokens that ballots and answer take in any case: 1,000 are written, and 256 bytes of each part of a prompt are read."""
     return (ballots + 1) * (1000 + 5 * 256 // LETTERS_A_TOKEN)
 

@@ -40,7 +40,7 @@ class Owned(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def owned(folder: Path) -> AsyncIterator[Owned]:
+async def own_debate(folder: Path) -> AsyncIterator[Owned]:
     """Insert and claim a new debate, as one that runs at once."""
     async with open_store(f"sqlite:///{folder}", "orchestrator") as store:
         await store.documents.prepare(DEBATES, INBOX)
@@ -78,7 +78,7 @@ def count_writes(monkeypatch: pytest.MonkeyPatch, index: DebateIndex) -> list[st
 async def test_a_claim_a_conclusion_and_the_end_are_written_along_with_their_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with owned(tmp_path) as debate:
+    async with own_debate(tmp_path) as debate:
         written = count_writes(monkeypatch, debate.index)
         assert await debate.said() == (RUNNING, True, "ada")
         await debate.writer.write_status(RUNNING)
@@ -93,14 +93,14 @@ async def test_a_claim_a_conclusion_and_the_end_are_written_along_with_their_eve
 
 
 async def test_a_debate_that_is_released_just_after_its_conclusion_has_no_owner(tmp_path: Path) -> None:
-    async with owned(tmp_path) as debate:
+    async with own_debate(tmp_path) as debate:
         await debate.journal.append(create_event("concluded", Concluded()))
         await debate.writer.release()
         assert await debate.said() == (CANCELLED, True, None)
 
 
 async def test_a_status_that_changed_since_is_written_again(tmp_path: Path) -> None:
-    async with owned(tmp_path) as debate:
+    async with own_debate(tmp_path) as debate:
         await debate.journal.append(create_event("concluded", Concluded()))
         await debate.writer.notify_status(RUNNING)  # a wait has ended just then
         await debate.writer.write_status(CANCELLED)
@@ -108,7 +108,7 @@ async def test_a_status_that_changed_since_is_written_again(tmp_path: Path) -> N
 
 
 async def test_a_limit_is_news_once_it_is_durable(tmp_path: Path) -> None:
-    async with owned(tmp_path) as debate:
+    async with own_debate(tmp_path) as debate:
         debate.journal.enqueue(create_event("limit/token_budget", LimitReached(limit=TOKEN_BUDGET)))
         assert await debate.writer.renew_lease(2)
         assert debate.noticed == [], "whoever looked into the log would not find it"
@@ -124,7 +124,7 @@ async def test_a_limit_that_a_store_that_is_away_was_not_told_of_is_news_later(
     async def be_away(*_: object) -> bool:
         raise StoreUnavailableError("away")
 
-    async with owned(tmp_path) as debate:
+    async with own_debate(tmp_path) as debate:
         await debate.journal.append(create_event("limit/token_budget", LimitReached(limit=TOKEN_BUDGET)))
         with monkeypatch.context() as patched:
             patched.setattr(debate.index._documents, "update", be_away)

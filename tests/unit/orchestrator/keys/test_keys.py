@@ -85,10 +85,10 @@ async def test_a_key_that_is_known_needs_no_store_and_a_guess_costs_it_one_look(
     assert await identify(authenticator, text) is not None
     assert await identify(authenticator, guess) is None
 
-    async def away(_: str) -> None:
+    async def fail_as_away(_: str) -> None:
         raise StoreUnavailableError("away")
 
-    monkeypatch.setattr(keys, "get", away)
+    monkeypatch.setattr(keys, "get", fail_as_away)
     assert await identify(authenticator, text) is not None
     assert await identify(authenticator, guess) is None
     with pytest.raises(ParleyError, match="the store is unavailable"):
@@ -163,11 +163,11 @@ async def test_uses_that_cannot_be_stored_are_stored_later(
     uses = KeyUses(keys, clock)
     assert await identify(ApiKeyAuthenticator(keys, clock, uses), text) is not None
 
-    async def away(*_: object) -> None:
+    async def fail_as_away(*_: object) -> None:
         raise StoreUnavailableError("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(keys, "set_last_use", away)
+        patched.setattr(keys, "set_last_use", fail_as_away)
         with pytest.raises(StoreUnavailableError):
             await uses.store()
     await uses.store()

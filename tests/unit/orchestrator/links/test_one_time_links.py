@@ -81,11 +81,11 @@ def test_links_do_what_their_checkpoint_takes() -> None:
     assert (done.checkpoint, done.approve.approved) == (KEY, True)
 
 
-def opened(key: str = KEY) -> Event:
+def open_checkpoint(key: str = KEY) -> Event:
     return create_event(key, CheckpointOpened(approval=Approval(text="Use Redis.")))
 
 
-async def written(*events: Event) -> MemoryLog:
+async def write_log(*events: Event) -> MemoryLog:
     log = MemoryLog()
     debate = WrittenLog(log, "acme", DEBATE)
     await debate.write(create_event("created", DebateCreated(spec=DebateSpec(question="Redis?"))))
@@ -95,7 +95,7 @@ async def written(*events: Event) -> MemoryLog:
 
 
 async def test_a_checkpoint_that_is_open_is_found_with_what_it_asks() -> None:
-    found = await find_open_checkpoint(await written(opened()), claims())
+    found = await find_open_checkpoint(await write_log(open_checkpoint()), claims())
     assert found is not None
     assert (found.question, found.asked) == ("Redis?", "Use Redis.")
 
@@ -104,13 +104,13 @@ async def test_a_checkpoint_that_is_open_is_found_with_what_it_asks() -> None:
 async def test_a_link_does_not_answer_its_checkpoint_when_that_is_opened_again(
     end: CheckpointClosed | CheckpointExpired,
 ) -> None:
-    log = await written(opened(), create_event(KEY, end), opened())
+    log = await write_log(open_checkpoint(), create_event(KEY, end), open_checkpoint())
     assert await find_open_checkpoint(log, claims(sequence=2)) is None
     assert await find_open_checkpoint(log, claims(sequence=4)) is not None
 
 
 async def test_a_link_answers_no_other_checkpoint_and_none_of_a_debate_that_is_gone() -> None:
-    log = await written(opened("round/1/checkpoint"))
+    log = await write_log(open_checkpoint("round/1/checkpoint"))
     assert await find_open_checkpoint(log, claims()) is None
     assert await find_open_checkpoint(log, claims(sequence=1)) is None
     assert await find_open_checkpoint(log, claims(sequence=9)) is None

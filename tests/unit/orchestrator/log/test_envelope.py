@@ -19,19 +19,19 @@ from parley.v1.agent_pb2 import ToolCall
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import Event, PastDebates, Paused, RoundStarted, StepSucceeded, Warned
 from parley.v1.memory_pb2 import PastDebate
-from tests.unit.orchestrator.made_logs import CREATED, foreign_entry, log, succeeded
+from tests.unit.orchestrator.made_logs import CREATED, foreign_entry, log, make_success
 
 NOON = datetime(2031, 2, 3, 12, tzinfo=UTC)
 HASH_BYTES = 34
 PROPOSAL = Work(activity="proposal", agent_id="ada", round=1)
 
 
-def sealed(payload: Payload | None = None, sequence: int = 1, before: bytes = GENESIS) -> Envelope:
+def seal_event(payload: Payload | None = None, sequence: int = 1, before: bytes = GENESIS) -> Envelope:
     event = create_event("a/key", payload or Warned(message="look out"), 0)
     return seal(event, tenant="t", debate="deb", sequence=sequence, epoch=1, time=NOON, before=before)
 
 
-def opened(entries: Sequence[bytes]) -> list[Envelope]:
+def open_log(entries: Sequence[bytes]) -> list[Envelope]:
     """Open the entries of a whole log as a reader does."""
     return open_records([Record(1, "x", tuple(entries))], 0, GENESIS)
 
@@ -42,13 +42,13 @@ def test_what_is_sealed_is_what_is_opened(text: str, ids: list[str]) -> None:
     value.Pack(PastDebates(debates=[PastDebate(debate_id=each) for each in ids]))
     recalled = StepSucceeded(work=Work(activity="recall"), digest="d", value=value)
     for payload in (Warned(message=text), recalled, Paused()):
-        envelope = sealed(payload)
+        envelope = seal_event(payload)
         assert open_entry(envelope.entry, GENESIS) == envelope
         assert envelope.payload == payload
 
 
 def test_a_payload_without_fields_keeps_its_kind() -> None:
-    assert open_entry(sealed(Paused()).entry, GENESIS).kind == "paused"
+    assert open_entry(seal_event(Paused()).entry, GENESIS).kind == "paused"
 
 
 def test_what_is_stored_is_the_event_as_anyone_can_read_and_check_it() -> None:
@@ -71,12 +71,12 @@ def test_what_was_looked_up_is_kept_with_the_reply() -> None:
     )
     reply = Reply(text="Use A.", tool_calls=calls)
     payload = StepSucceeded(work=PROPOSAL, digest="d", reply=reply)
-    assert open_entry(sealed(payload).entry, GENESIS).payload == payload
+    assert open_entry(seal_event(payload).entry, GENESIS).payload == payload
 
 
 def test_an_entry_is_the_same_bytes_every_time() -> None:
-    assert sealed().entry == sealed().entry
-    assert open_entry(sealed().entry, GENESIS).entry == sealed().entry
+    assert seal_event().entry == seal_event().entry
+    assert open_entry(seal_event().entry, GENESIS).entry == seal_event().entry
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_an_entry_is_the_same_bytes_every_time() -> None:
     ],
 )  # fmt: skip
 def test_a_change_to_any_field_is_found(field: str, value: object) -> None:
-    event = Event.FromString(sealed().entry)
+    event = Event.FromString(seal_event().entry)
     event.MergeFrom(Event(**{field: value}))  # type: ignore[arg-type]
     if field == "ignorable":
         event.ignorable = False
@@ -100,7 +100,7 @@ def test_a_change_to_any_field_is_found(field: str, value: object) -> None:
 LOG = [
     each.entry
     for each in log(
-        CREATED, Warned(message="one"), succeeded(PROPOSAL, "Use A."), RoundStarted(number=1, total=2)
+        CREATED, Warned(message="one"), make_success(PROPOSAL, "Use A."), RoundStarted(number=1, total=2)
     )
 ]
 
@@ -113,7 +113,7 @@ def test_any_byte_that_was_changed_in_any_event_is_found(
     at = data.draw(st.integers(0, len(entry) - 1))
     entry[at] ^= flipped
     with pytest.raises(CorruptEventError):
-        opened([*LOG[:place], bytes(entry), *LOG[place + 1 :]])
+        open_log([*LOG[:place], bytes(entry), *LOG[place + 1 :]])
 
 
 @pytest.mark.parametrize("at", range(len(LOG[-1])))
@@ -122,7 +122,7 @@ def test_any_bit_that_was_changed_in_the_last_event_is_found(at: int) -> None:
         entry = bytearray(LOG[-1])
         entry[at] ^= 1 << bit
         with pytest.raises(CorruptEventError):
-            opened([*LOG[:-1], bytes(entry)])
+            open_log([*LOG[:-1], bytes(entry)])
 
 
 @given(st.integers(0, len(LOG) - 1), st.data())
@@ -132,19 +132,19 @@ def test_an_event_that_was_cut_off_or_lengthened_is_found(place: int, data: st.D
     longer = entry + data.draw(st.binary(min_size=1, max_size=40))
     for changed in (cut, longer):
         with pytest.raises(CorruptEventError):
-            opened([*LOG[:place], changed, *LOG[place + 1 :]])
+            open_log([*LOG[:place], changed, *LOG[place + 1 :]])
 
 
 def test_an_event_that_is_missing_or_stands_elsewhere_is_found() -> None:
     for entries in (LOG[1:], [*LOG[:1], *LOG[2:]], [LOG[0], LOG[2], LOG[1], LOG[3]], [*LOG, LOG[-1]]):
         with pytest.raises(CorruptEventError):
-            opened(entries)
-    assert len(opened(LOG)) == len(LOG)
+            open_log(entries)
+    assert len(open_log(LOG)) == len(LOG)
 
 
 def test_an_event_that_followed_another_one_is_found() -> None:
-    first = sealed()
-    second = sealed(Warned(message="again"), 2, first.hash).entry
+    first = seal_event()
+    second = seal_event(Warned(message="again"), 2, first.hash).entry
     assert open_entry(second, first.hash).sequence == 2
     with pytest.raises(CorruptEventError, match="does not follow"):
         open_entry(second, GENESIS)
@@ -152,19 +152,19 @@ def test_an_event_that_followed_another_one_is_found() -> None:
 
 @pytest.mark.parametrize("ignorable", [True, False])
 def test_a_kind_that_is_not_known_is_opened_without_a_payload_and_still_chained(ignorable: bool) -> None:
-    first = sealed()
+    first = seal_event()
     entry = foreign_entry(first.hash, 2, ignorable=ignorable)
     foreign = open_entry(entry, first.hash)
     assert (foreign.kind, foreign.payload, foreign.sequence) == ("", None, 2)
     assert foreign.message.ignorable == ignorable
-    after = sealed(Warned(message="after"), 3, foreign.hash)
+    after = seal_event(Warned(message="after"), 3, foreign.hash)
     assert open_entry(after.entry, foreign.hash).payload == Warned(message="after")
     with pytest.raises(CorruptEventError):
         open_entry(entry.replace(b"\x08\x07" + b"\x7a\x20", b"\x08\x06" + b"\x7a\x20"), first.hash)
 
 
 def test_an_event_can_be_opened_without_the_one_before_it() -> None:
-    envelope = sealed(Warned(message="again"), 2, sealed().hash)
+    envelope = seal_event(Warned(message="again"), 2, seal_event().hash)
     assert open_entry(envelope.entry, None) == envelope
 
 

@@ -65,12 +65,12 @@ def create_journal(log: Log, clock: Clock | None = None) -> Journal:
     return Journal(log, clock or ManualClock(), "t", "deb")
 
 
-async def reopened(log: Log, clock: Clock | None = None) -> Journal:
+async def reopen(log: Log, clock: Clock | None = None) -> Journal:
     return Journal(log, clock or ManualClock(), "t", "deb", await read_events(log, "t", "deb"))
 
 
 @asynccontextmanager
-async def written(journal: Journal) -> AsyncIterator[asyncio.Task[None]]:
+async def run_writer(journal: Journal) -> AsyncIterator[asyncio.Task[None]]:
     writing = asyncio.create_task(journal.run_writer())
     try:
         yield writing
@@ -94,7 +94,7 @@ async def test_what_waits_goes_into_one_record(log: Log) -> None:
     await journal.claim("me")
     journal.enqueue(note("one"))
     journal.enqueue(note("two"))
-    async with written(journal):
+    async with run_writer(journal):
         await journal.append(note("three"))
     assert journal.sequence == 4
     assert [len(record.entries) for record in shaky.sent] == [1, 3]
@@ -107,7 +107,7 @@ async def test_what_nobody_waits_for_is_recorded_soon_together_with_what_comes_a
     shaky = ShakyLog(log)
     journal = create_journal(shaky)  # type: ignore[arg-type]
     await journal.claim("me")
-    async with written(journal):
+    async with run_writer(journal):
         journal.enqueue(note("one"))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -127,7 +127,7 @@ async def test_an_outcome_counts_at_once_and_is_published_once_it_is_durable(log
     journal.record(outcome("one"))
     assert list(journal.recorded.outcomes) == ["one"]
     assert (journal.sequence, len(published)) == (1, 1)
-    async with written(journal):
+    async with run_writer(journal):
         await asyncio.wait_for(journal.write_outcomes(), 30)
     assert published == await read_events(log, "t", "deb")
     assert [event.key for event in published] == ["claim/1", "one"]
@@ -147,7 +147,7 @@ async def test_what_another_task_appends_counts_at_once_and_is_waited_for_as_out
     appending = asyncio.create_task(journal.append(note("one")))
     await asyncio.sleep(0)
     assert journal.recorded.notes == {"note/one"}
-    async with written(journal), asyncio.timeout(30):
+    async with run_writer(journal), asyncio.timeout(30):
         await journal.write_outcomes()
         assert journal.sequence == 2
         await appending
@@ -160,7 +160,7 @@ async def test_outcomes_that_others_are_expected_beside_are_written_together(
     shaky = ShakyLog(log)
     journal = create_journal(shaky)  # type: ignore[arg-type]
     await journal.claim("me")
-    async with written(journal), asyncio.timeout(30):
+    async with run_writer(journal), asyncio.timeout(30):
         journal.record(outcome("one"), is_paid=True)
         first = asyncio.create_task(journal.write_outcomes(may_wait=True))
         journal.record(outcome("two"), is_paid=True)
@@ -176,7 +176,7 @@ async def test_a_paid_outcome_is_written_within_a_moment_though_nothing_waits_fo
     monkeypatch.setattr(journal_module, "_PATIENCE_SECONDS", 3600)
     journal = create_journal(log)
     await journal.claim("me")
-    async with written(journal):
+    async with run_writer(journal):
         journal.enqueue(note("one"))
         journal.record(outcome("two"), is_paid=True)
 
@@ -192,7 +192,7 @@ async def test_what_the_writer_left_is_written_as_it_was_sent_and_what_came_afte
     await journal.claim("me")
     journal._log = shaky = ShakyLog(log, after=1)  # type: ignore[assignment]
     journal.record(outcome("one"))
-    async with written(journal) as writing:
+    async with run_writer(journal) as writing:
         waiting = asyncio.create_task(journal.write_outcomes())
         await clock.sleeping()  # it is not known whether the record is written
         writing.cancel()
@@ -212,7 +212,7 @@ async def test_an_append_of_unknown_outcome_is_sent_again_byte_for_byte(
     journal = create_journal(log, clock)
     await journal.claim("me")
     journal._log = shaky = ShakyLog(log, before=before, after=after)  # type: ignore[assignment]
-    async with written(journal):
+    async with run_writer(journal):
         appended = asyncio.create_task(journal.append(note("one")))
         for _ in range(before + after):
             await clock.sleeping()
@@ -228,7 +228,7 @@ async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(l
     journal = create_journal(log, clock)
     await journal.claim("me")
     journal._log = ShakyLog(log, before=1, after=0)  # type: ignore[assignment]
-    async with written(journal):
+    async with run_writer(journal):
         appended = asyncio.create_task(journal.append(note("one")))
         await clock.sleeping()
         appended.cancel()
@@ -243,9 +243,9 @@ async def test_what_nobody_waits_for_any_more_is_written_and_can_be_waited_for(l
 async def test_an_owner_whose_append_conflicts_stops_and_writes_nothing_more(log: Log) -> None:
     old = create_journal(log)
     await old.claim("old")
-    new = await reopened(log)
+    new = await reopen(log)
     await new.claim("new")
-    async with written(old) as writing:
+    async with run_writer(old) as writing:
         appended = asyncio.create_task(old.append(note("late")))
         with pytest.raises(ClaimLostError):
             await asyncio.wait_for(asyncio.shield(writing), 30)
@@ -258,9 +258,9 @@ async def test_what_is_recorded_is_published_and_what_a_later_owner_prevents_is_
     published: list[Envelope] = []
     old = Journal(log, ManualClock(), "t", "deb", publish=published.extend)
     await old.claim("old")
-    async with written(old) as writing:
+    async with run_writer(old) as writing:
         await old.append(note("one"), note("two"))
-        await (await reopened(log)).claim("new")
+        await (await reopen(log)).claim("new")
         appended = asyncio.create_task(old.append(note("late")))
         with pytest.raises(ClaimLostError):
             await asyncio.wait_for(asyncio.shield(writing), 30)
@@ -269,11 +269,11 @@ async def test_what_is_recorded_is_published_and_what_a_later_owner_prevents_is_
 
 
 async def test_of_two_that_claim_at_once_one_loses(log: Log) -> None:
-    one, two = await reopened(log), await reopened(log)
+    one, two = await reopen(log), await reopen(log)
     await one.claim("one")
     with pytest.raises(ClaimLostError):
         await two.claim("two")
-    again = await reopened(log)
+    again = await reopen(log)
     await again.claim("two")
     assert (one.epoch, again.epoch) == (1, 2)
 
@@ -282,7 +282,7 @@ async def test_a_claim_of_unknown_outcome_is_left_to_the_next_try(log: Log) -> N
     journal = create_journal(ShakyLog(log, after=1))  # type: ignore[arg-type]
     with pytest.raises(StoreUnavailableError):
         await journal.claim("me")
-    again = await reopened(log)
+    again = await reopen(log)
     await again.claim("me")
     assert again.epoch == 2
 
@@ -306,10 +306,10 @@ class BackwardClock(ManualClock):
 async def test_time_never_goes_back(log: Log) -> None:
     journal = create_journal(log, BackwardClock())
     await journal.claim("me")
-    async with written(journal):
+    async with run_writer(journal):
         await journal.append(note("one"))
         await journal.append(note("two"), note("three"))
-    next_one = await reopened(log, BackwardClock())
+    next_one = await reopen(log, BackwardClock())
     await next_one.claim("next")
     times = [event.time for event in await read_events(log, "t", "deb")]
     assert times == sorted(times)
@@ -332,15 +332,15 @@ async def test_a_wait_is_measured_when_it_ends_whoever_owned_the_debate_when_it_
     clock = ManualClock()
     first = create_journal(log, clock)
     await first.claim("one", CREATED)
-    async with written(first):
+    async with run_writer(first):
         await first.append(create_event("wait/1", WaitStarted()), create_event("ask/1", CheckpointOpened()))
         await first.append(create_event("ask/2", CheckpointOpened()))
         clock.advance(10)
         await first.append(create_event("wait/1", WaitFinished()))
-    second = await reopened(log, clock)
+    second = await reopen(log, clock)
     await second.claim("two")
     clock.advance(80)
-    async with written(second):
+    async with run_writer(second):
         await second.append(create_event("ask/1", CheckpointClosed()))
         await second.append(create_event("ask/2", CheckpointExpired()))
         await second.append(create_event("ask/1", CheckpointClosed()))
@@ -355,16 +355,16 @@ async def test_a_wait_that_a_lost_owner_ended_is_measured_by_the_next_one_alone(
     clock = ManualClock()
     old = create_journal(log, clock)
     await old.claim("old", CREATED)
-    async with written(old) as writing:
+    async with run_writer(old) as writing:
         await old.append(create_event("wait/1", WaitStarted()))
         clock.advance(10)
-        new = await reopened(log, clock)
+        new = await reopen(log, clock)
         await new.claim("new")
         appended = asyncio.create_task(old.append(create_event("wait/1", WaitFinished())))
         with pytest.raises(ClaimLostError):
             await asyncio.wait_for(asyncio.shield(writing), 30)
         appended.cancel()
     clock.advance(5)
-    async with written(new):
+    async with run_writer(new):
         await new.append(create_event("wait/1", WaitFinished()))
     assert ended == [15]

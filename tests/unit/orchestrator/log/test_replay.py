@@ -40,18 +40,18 @@ def log(*made: tuple[str, Payload, int]) -> list[Envelope]:
     return events
 
 
-def intervened(act: str, sequence: int, **fields: Any) -> tuple[str, Payload, int]:
+def make_intervention(act: str, sequence: int, **fields: Any) -> tuple[str, Payload, int]:
     return f"intervention/{sequence}", intervention(act, f"w{sequence}", **fields), 0
 
 
 def test_a_look_at_the_interventions_shows_what_was_recorded_up_to_then() -> None:
     recorded = RecordedState.from_events(
         log(
-            intervened("guide", 1, text="be brief"),
-            intervened("mute", 2, agent_id="bo"),
+            make_intervention("guide", 1, text="be brief"),
+            make_intervention("mute", 2, agent_id="bo"),
             ("round/1/control", SteeringRead(through=2), 0),
-            intervened("guide", 4, text="be long"),
-            intervened("end", 5),
+            make_intervention("guide", 4, text="be long"),
+            make_intervention("end", 5),
         )
     )
     seen = recorded.steering(recorded.control_sequences["round/1/control"])
@@ -87,7 +87,10 @@ def test_resuming_voids_the_failures_that_the_debate_failed_on_and_no_other() ->
 
 def test_a_pause_holds_until_it_is_resumed() -> None:
     events = log(
-        intervened("pause", 1), ("paused", Paused(), 1), intervened("resume", 3), ("resumed", Resumed(), 2)
+        make_intervention("pause", 1),
+        ("paused", Paused(), 1),
+        make_intervention("resume", 3),
+        ("resumed", Resumed(), 2),
     )
     assert [(RecordedState.from_events(events[:n]).pausing, RecordedState.from_events(events[:n]).paused) for n in range(5)] == [
         (False, False), (True, False), (True, True), (True, True), (False, False),

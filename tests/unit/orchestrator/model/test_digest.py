@@ -16,7 +16,7 @@ from parley.v1.gateway_pb2 import GenerateRequest, PromptPart
 _Field = descriptor_pb2.FieldDescriptorProto
 
 
-def declared(**later: dict[str, Any]) -> type[Message]:
+def declare_type(**later: dict[str, Any]) -> type[Message]:
     """Return a message type `Part` of a pool of its own: `text` and `number`, and fields that were added later."""
     part = descriptor_pb2.DescriptorProto(name="Part")
     part.field.add(name="text", number=1, type=_Field.TYPE_STRING, label=_Field.LABEL_OPTIONAL)
@@ -31,8 +31,8 @@ def declared(**later: dict[str, Any]) -> type[Message]:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("example.Part"))
 
 
-BEFORE = declared()
-NOW = declared(
+BEFORE = declare_type()
+NOW = declare_type(
     kind={"type": _Field.TYPE_STRING},
     weight={"type": _Field.TYPE_DOUBLE},
     is_last={"type": _Field.TYPE_BOOL},

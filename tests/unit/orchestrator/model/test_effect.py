@@ -191,7 +191,7 @@ def test_a_later_position_that_is_grouped_with_two_that_differ_is_not_known() ->
 
 
 def test_stands_are_read_from_contributions_with_the_issues_taken_up_most_severe_first() -> None:
-    def criticized(critic: str, *severities: int) -> Contribution:
+    def make_critique(critic: str, *severities: int) -> Contribution:
         issues = [
             Issue(number=place, text="…", severity=each) for place, each in enumerate(severities, start=1)
         ]
@@ -208,8 +208,8 @@ def test_stands_are_read_from_contributions_with_the_issues_taken_up_most_severe
     found = list_stands(
         [
             Contribution("ada", "proposal", 1, "…", "Y"),
-            criticized("bo", 4, 9),
-            criticized("cy", 8),
+            make_critique("bo", 4, 9),
+            make_critique("cy", 8),
             Contribution("ada", "refinement", 1, "…", "X", answers=answers),
             Contribution("ada", "proposal", 2, "…", "Z"),
             Contribution("bo", "proposal", 2, "…", "late"),

@@ -29,7 +29,7 @@ from parley.v1.effect_pb2 import (
 NAMES = {"ada": "security", "bo": "performance", "cy": "simplicity"}
 
 
-def moved() -> DebateEffect:
+def make_moved_effect() -> DebateEffect:
     return DebateEffect(
         positions=[
             TakenPosition(
@@ -63,7 +63,7 @@ def lines_of(effect: DebateEffect) -> list[str]:
 
 
 def test_a_debate_that_moved_an_agent_is_told_by_names_from_the_first_vote_to_the_calls() -> None:
-    assert lines_of(moved()) == [
+    assert lines_of(make_moved_effect()) == [
         "“Shard by tenant.”: two of three first drafts (security, simplicity); in the end all three (security, performance, simplicity).",
         "“Shard by region.”: one of three first drafts (performance); in the end none of three.",
         "In round 1, performance left “Shard by region” for “Shard by tenant”, after taking up issue 2 of security.",
@@ -74,13 +74,16 @@ def test_a_debate_that_moved_an_agent_is_told_by_names_from_the_first_vote_to_th
 
 def test_issues_have_the_name_that_the_document_gives_them() -> None:
     lines = effect_lines(
-        moved(), 14, NAMES.__getitem__, lambda change, issue: f"issue {change.round}{issue.number}"
+        make_moved_effect(),
+        14,
+        NAMES.__getitem__,
+        lambda change, issue: f"issue {change.round}{issue.number}",
     )
     assert "after taking up issue 12." in lines[2]
 
 
 def test_a_first_vote_that_cannot_be_told_says_why_and_the_last_one_is_shown_all_the_same() -> None:
-    effect = moved()
+    effect = make_moved_effect()
     effect.first_vote_unknown = "the judge left P3 out"
     for each in effect.positions:
         del each.first_agent_ids[:]
@@ -99,7 +102,7 @@ def test_what_is_unknown_from_first_to_last_is_said_once() -> None:
 
 
 def test_nobody_moved_is_said_only_where_it_is_known() -> None:
-    effect = moved()
+    effect = make_moved_effect()
     del effect.changes[:]
     assert "No agent changed its position." in lines_of(effect)
     effect.last_vote_unknown = "the judge left P3 out"
@@ -123,13 +126,13 @@ def test_nobody_moved_is_said_only_where_it_is_known() -> None:
 def test_the_decision_is_compared_in_a_sentence_or_not_at_all(
     comparison: DecisionComparison.ValueType, words: str
 ) -> None:
-    effect = moved()
+    effect = make_moved_effect()
     effect.comparison = comparison
     assert describe_comparison(effect) == words
 
 
 def test_no_position_is_called_the_first_drafts_own_if_several_lead() -> None:
-    effect = moved()
+    effect = make_moved_effect()
     effect.comparison = DECISION_COMPARISON_OTHER
     for each in effect.positions:
         each.first_share = 0.5
@@ -138,7 +141,7 @@ def test_no_position_is_called_the_first_drafts_own_if_several_lead() -> None:
 
 
 def test_a_percentage_stands_with_the_votes_that_it_follows_from() -> None:
-    effect = moved()
+    effect = make_moved_effect()
     effect.confidence.percent = 58.4
     effect.confidence.judge_agrees = True
     expected = (
@@ -194,7 +197,7 @@ def test_where_there_is_no_percentage_the_votes_stand_with_the_reason(
 
 
 def test_one_family_for_all_is_said() -> None:
-    effect = moved()
+    effect = make_moved_effect()
     effect.agent_families[:] = [effect.judge_family]
     expected = "All models, the judge's too, are of one family (anthropic): they err alike."
     assert expected in lines_of(effect)
@@ -209,7 +212,7 @@ def test_one_family_for_all_is_said() -> None:
     ],
 )
 def test_saved_calls_are_said_where_it_is_known_what_all_rounds_take(max_calls: int, words: str) -> None:
-    assert effect_lines(moved(), 14, NAMES.__getitem__, max_calls=max_calls)[-1] == words
+    assert effect_lines(make_moved_effect(), 14, NAMES.__getitem__, max_calls=max_calls)[-1] == words
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ QUESTION = "Which of the 3 databases, Postgres among them?"
 FILLER = "and so it goes on with words that say no more than that there are some of them in it"
 
 
-def measured(*texts: str, critiques: tuple[Critique, ...] = ()) -> Features:
+def measure(*texts: str, critiques: tuple[Critique, ...] = ()) -> Features:
     work = [Contribution(str(place), "refinement", 3, text) for place, text in enumerate(texts)]
     said = [Contribution("9", "critique", 3, "", target="0", critique=each) for each in critiques]
     return features_of(QUESTION, work, said)
@@ -65,20 +65,20 @@ def test_the_constants_are_those_that_the_fit_comes_to() -> None:
     ],
 )
 def test_figures_are_what_somebody_may_have_measured(text: str, figures: int) -> None:
-    features = measured(f"{text} {FILLER}", FILLER)
+    features = measure(f"{text} {FILLER}", FILLER)
     words = len(text.replace("-", " ").split()) + len(FILLER.split())
     assert features.figures == pytest.approx(50 * figures / words, rel=0.5)
     assert bool(features.figures) is bool(figures)
 
 
 def test_what_the_question_says_is_no_evidence() -> None:
-    assert measured(f"I take Postgres, {FILLER}").specifics == 0
-    assert measured(f"I take Cassandra, {FILLER}").specifics > 0
+    assert measure(f"I take Postgres, {FILLER}").specifics == 0
+    assert measure(f"I take Cassandra, {FILLER}").specifics > 0
 
 
 def test_german_nouns_are_no_names() -> None:
     assert (
-        measured(
+        measure(
             "Für die Praxis ist das digitale Rezept eine Chance, denn die Arbeit wird leichter."
         ).specifics
         == 0
@@ -86,31 +86,31 @@ def test_german_nouns_are_no_names() -> None:
 
 
 def test_echo_is_the_share_of_pairs_of_words_that_others_have_too() -> None:
-    assert measured("one two three four five", "six seven eight nine ten").echo == 0
-    assert measured("one two three four five", "one two three four five").echo == 1
-    assert measured("one two three", "one two four").echo == 0.5
+    assert measure("one two three four five", "six seven eight nine ten").echo == 0
+    assert measure("one two three four five", "one two three four five").echo == 1
+    assert measure("one two three", "one two four").echo == 0.5
 
 
 def test_critics_are_silent_who_agree_and_raise_nothing_that_matters() -> None:
     silent = Critique(agrees=True, issues=[Issue(text="A comma.", severity=3)])
-    assert measured(FILLER, critiques=(silent, Critique(agrees=True))).silence == 1
-    assert measured(FILLER, critiques=(silent, Critique(agrees=False))).silence == 0.5
+    assert measure(FILLER, critiques=(silent, Critique(agrees=True))).silence == 1
+    assert measure(FILLER, critiques=(silent, Critique(agrees=False))).silence == 0.5
     serious = Critique(agrees=True, issues=[Issue(text="It fails.", severity=4)])
-    assert measured(FILLER, critiques=(serious, Critique(issues=[Issue(text="It fails.")]))).silence == 0
-    assert measured(FILLER).silence is None
+    assert measure(FILLER, critiques=(serious, Critique(issues=[Issue(text="It fails.")]))).silence == 0
+    assert measure(FILLER).silence is None
 
 
 def test_words_of_english_are_not_counted_in_other_languages() -> None:
-    features = measured("Ich bin dafür, weil es robust ist und weil alle es so wollen.")
+    features = measure("Ich bin dafür, weil es robust ist und weil alle es so wollen.")
     assert (features.reasons, features.reports, features.vagueness) == (None, None, None)
     assert 0 < hollow_probability(features) < 1
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=4))
 def test_any_texts_can_be_measured_in_any_order(texts: list[str]) -> None:
-    features = measured(*texts)
+    features = measure(*texts)
     shuffled = sorted(texts)
-    assert astuple(measured(*shuffled)) == pytest.approx(astuple(features))
+    assert astuple(measure(*shuffled)) == pytest.approx(astuple(features))
     assert 0 <= hollow_probability(features) <= 1
 
 

@@ -19,7 +19,7 @@ def letter(agent: str) -> str:
     return LETTERS[agent]
 
 
-def criticized(
+def make_critique(
     critic: str, target: str, number: int, *severities: int | None, agrees: bool | None = False
 ) -> Contribution:
     issues = [
@@ -30,7 +30,9 @@ def criticized(
     return Contribution(critic, "critique", number, "…", target=target, critique=critique)
 
 
-def refined(agent: str, number: int, *answers: tuple[str, int, "IssueStatus.ValueType", str]) -> Contribution:
+def make_refinement(
+    agent: str, number: int, *answers: tuple[str, int, "IssueStatus.ValueType", str]
+) -> Contribution:
     said = tuple(
         IssueAnswer(critic_agent_id=critic, number=place, status=status, reason=reason)
         for critic, place, status, reason in answers
@@ -40,9 +42,9 @@ def refined(agent: str, number: int, *answers: tuple[str, int, "IssueStatus.Valu
 
 def test_open_issues_come_first_and_then_the_most_severe() -> None:
     held = [
-        criticized("bo", "ada", 1, 9, 3, 5),
-        criticized("cy", "ada", 1, None, 5, agrees=True),
-        refined(
+        make_critique("bo", "ada", 1, 9, 3, 5),
+        make_critique("cy", "ada", 1, None, 5, agrees=True),
+        make_refinement(
             "ada",
             1,
             ("bo", 1, ISSUE_STATUS_TAKEN_UP, "step 3 has one"),
@@ -64,17 +66,17 @@ def test_open_issues_come_first_and_then_the_most_severe() -> None:
 
 
 def test_issues_of_a_proposal_that_was_never_refined_are_not_answered() -> None:
-    assert "severity 4 of 10, not answered" in issues_of(letter, [[criticized("bo", "ada", 1, 4)]])
+    assert "severity 4 of 10, not answered" in issues_of(letter, [[make_critique("bo", "ada", 1, 4)]])
 
 
 def test_of_earlier_rounds_the_most_severe_issues_are_told_that_were_not_taken_up() -> None:
     first = [
-        criticized("bo", "ada", 1, 1, 2, 3, 4, 5, 6, 7),
-        refined(
+        make_critique("bo", "ada", 1, 1, 2, 3, 4, 5, 6, 7),
+        make_refinement(
             "ada", 1, ("bo", 7, ISSUE_STATUS_REJECTED, "too costly"), ("bo", 6, ISSUE_STATUS_TAKEN_UP, "")
         ),
     ]
-    last = [criticized("bo", "ada", 2, agrees=True), refined("ada", 2)]
+    last = [make_critique("bo", "ada", 2, agrees=True), make_refinement("ada", 2)]
     assert issues_of(letter, [first, last, []]).splitlines() == [
         "Issues raised in round 2 against the work of agent A:",
         "- agent B agreed with the proposal before it was refined, and named no issue",
@@ -103,7 +105,7 @@ def test_where_nothing_was_criticized_nothing_is_told() -> None:
 
 
 def test_each_agent_is_told_of_by_itself() -> None:
-    text = issues_of(letter, [[criticized("bo", "ada", 1, 4), criticized("ada", "bo", 1, 6)]])
+    text = issues_of(letter, [[make_critique("bo", "ada", 1, 4), make_critique("ada", "bo", 1, 6)]])
     assert [part.splitlines()[0] for part in text.split("\n\n")] == [
         "Issues raised in round 1 against the work of agent A:",
         "Issues raised in round 1 against the work of agent B:",
@@ -112,5 +114,5 @@ def test_each_agent_is_told_of_by_itself() -> None:
 
 def test_issues_are_raised_under_the_critics_letter() -> None:
     prose = Contribution("cy", "critique", 1, "…", target="ada")
-    raised = list_raised_issues(letter, [criticized("bo", "ada", 1, 4, None), prose])
+    raised = list_raised_issues(letter, [make_critique("bo", "ada", 1, 4, None), prose])
     assert [(each.name, each.critic, each.number) for each in raised] == [("B.1", "bo", 1), ("B.2", "bo", 2)]

@@ -22,7 +22,9 @@ from tests.support.growth import check_growth
 SOURCES = [Source(number=1), Source(number=2)]
 
 
-def said(agent: str, text: str, *, number: int = 1, key: str = "", **fields: object) -> Contribution:
+def make_contribution(
+    agent: str, text: str, *, number: int = 1, key: str = "", **fields: object
+) -> Contribution:
     work = Work(agent_id=agent, activity="proposal", round=number)
     made = Contribution(key=key or f"{number}/{agent}", work=work, reply=Reply(text=text))
     made.MergeFrom(Contribution(**fields))  # type: ignore[arg-type]
@@ -54,7 +56,9 @@ def test_citations_are_numbers_in_brackets(text: str, cited: dict[int, int]) -> 
 
 def test_who_cited_a_source_is_listed_with_place_and_count() -> None:
     assert uses(
-        said("ada", "So [S1], and again [S1]."), said("bo", "No."), said("bo", "Yes [S2].", number=2)
+        make_contribution("ada", "So [S1], and again [S1]."),
+        make_contribution("bo", "No."),
+        make_contribution("bo", "Yes [S2].", number=2),
     ) == [
         (1, "ada", "round 1 proposal", 2, False),
         (2, "bo", "round 2 proposal", 1, False),
@@ -62,31 +66,31 @@ def test_who_cited_a_source_is_listed_with_place_and_count() -> None:
 
 
 def test_a_structured_contribution_is_read_as_people_read_it() -> None:
-    assert uses(said("ada", '{"issue": "[S1]", "more": "[S1]"}', reply=Reply(rendered="Wrong [S2]."))) == [
-        (2, "ada", "round 1 proposal", 1, False)
-    ]
+    assert uses(
+        make_contribution("ada", '{"issue": "[S1]", "more": "[S1]"}', reply=Reply(rendered="Wrong [S2]."))
+    ) == [(2, "ada", "round 1 proposal", 1, False)]
 
 
 def test_a_reason_for_which_an_issue_is_rejected_counts() -> None:
     answers = [IssueAnswer(reason="It is measured [S2].")]
-    assert uses(said("ada", "As before.", reply=Reply(issue_answers=answers))) == [
+    assert uses(make_contribution("ada", "As before.", reply=Reply(issue_answers=answers))) == [
         (2, "ada", "round 1 proposal", 1, False)
     ]
 
 
 def test_what_only_repeats_others_does_not_count() -> None:
-    summary = said("ada", "They say [S1].", work=Work(summarized_characters=900))
-    after = said("judge", "It rests on [S1].", key="after/grounding", number=0)
+    summary = make_contribution("ada", "They say [S1].", work=Work(summarized_characters=900))
+    after = make_contribution("judge", "It rests on [S1].", key="after/grounding", number=0)
     assert uses(summary, after) == []
 
 
 def test_the_answer_counts_for_who_wrote_it() -> None:
-    answer = said("judge", "Float [S1].", number=0, is_answer=True)
+    answer = make_contribution("judge", "Float [S1].", number=0, is_answer=True)
     assert uses(answer, outcome=Outcome(description="Float [S1].")) == [(1, "judge", "proposal", 1, True)]
 
 
 def test_a_proposal_that_became_the_answer_counts_as_both() -> None:
-    winner = said("ada", "Float [S1].", is_answer=True)
+    winner = make_contribution("ada", "Float [S1].", is_answer=True)
     outcome = Outcome(description="Float [S1].", details=AnswerDetails(recommendations=["Swim [S2]."]))
     assert uses(winner, outcome=outcome) == [
         (1, "ada", "round 1 proposal", 1, False),
@@ -102,7 +106,7 @@ def test_work_that_stands_in_for_the_answer_counts_for_its_author() -> None:
 
 def test_nothing_is_known_of_a_debate_whose_documents_have_no_numbers() -> None:
     spec = DebateSpec(context=[ContextDocument(path="otters.md")])
-    assert list_source_uses(Debate(spec=spec, contributions=[said("ada", "So [S1].")])) == []
+    assert list_source_uses(Debate(spec=spec, contributions=[make_contribution("ada", "So [S1].")])) == []
 
 
 def test_a_text_full_of_numbers_fills_neither_the_debate_nor_the_time() -> None:

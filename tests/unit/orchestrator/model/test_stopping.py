@@ -22,7 +22,7 @@ HELD = st.builds(StatedPosition, st.sampled_from("ABC"), st.none() | st.floats(0
 ROUNDS = st.dictionaries(st.sampled_from(AGENTS), HELD, max_size=8)
 
 
-def held(positions: str, confidence: float | None = None) -> dict[str, StatedPosition]:
+def make_positions(positions: str, confidence: float | None = None) -> dict[str, StatedPosition]:
     return {AGENTS[place]: StatedPosition(each, confidence) for place, each in enumerate(positions)}
 
 
@@ -33,18 +33,18 @@ def test_drafts_are_unanimous_only_where_at_least_two_hold_one_position() -> Non
 
 
 def test_nothing_has_shifted_where_all_hold_what_they_held_and_are_as_sure() -> None:
-    assert measure_shift(held("AABB", 0.7), held("AABB", 0.7)) == 0
+    assert measure_shift(make_positions("AABB", 0.7), make_positions("AABB", 0.7)) == 0
 
 
 @pytest.mark.parametrize("agents", range(2, 9))
 def test_one_agent_that_moves_shifts_a_round_by_more_than_the_threshold(agents: int) -> None:
     before = "A" * (agents - 1) + "B"
-    assert measure_shift(held(before), held("A" * agents)) > 0.05
+    assert measure_shift(make_positions(before), make_positions("A" * agents)) > 0.05
 
 
 def test_surer_agents_shift_it_a_little_and_only_where_they_said_it_in_both_rounds() -> None:
-    assert 0 < measure_shift(held("AABB", 0.7), held("AABB", 0.8)) < 0.05
-    assert measure_shift(held("AABB"), held("AABB", 0.8)) == 0
+    assert 0 < measure_shift(make_positions("AABB", 0.7), make_positions("AABB", 0.8)) < 0.05
+    assert measure_shift(make_positions("AABB"), make_positions("AABB", 0.8)) == 0
 
 
 @given(ROUNDS, ROUNDS)

@@ -27,12 +27,14 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[str], list[str], int, int]:
     return agents, draw(some), draw(some), draw(st.integers(2, 9)), draw(st.integers(0, 2**32))
 
 
-def drawn(topology: Topology, table: tuple[list[str], list[str], list[str], int, int]) -> tuple[Edge, ...]:
+def draw_table(
+    topology: Topology, table: tuple[list[str], list[str], list[str], int, int]
+) -> tuple[Edge, ...]:
     agents, critics, authors, number, seed = table
     return draw_edges(topology, RoundParticipants(agents, critics, authors, number, Random(seed)))
 
 
-def everybody(kind: int, count: int = 5, number: int = 2, **fields: object) -> tuple[Edge, ...]:
+def draw_for_everybody(kind: int, count: int = 5, number: int = 2, **fields: object) -> tuple[Edge, ...]:
     agents = NAMES[:count]
     topology = Topology(kind=kind, **fields)  # type: ignore[arg-type]
     return draw_edges(topology, RoundParticipants(agents, agents, agents, number, Random(7)))
@@ -42,7 +44,7 @@ def everybody(kind: int, count: int = 5, number: int = 2, **fields: object) -> t
 def test_only_critics_criticize_only_authors_and_nobody_itself(
     kind: int, table: tuple[list[str], list[str], list[str], int, int]
 ) -> None:
-    edges = drawn(Topology(kind=kind), table)  # type: ignore[arg-type]
+    edges = draw_table(Topology(kind=kind), table)  # type: ignore[arg-type]
     assert all(critic in table[1] and author in table[2] and critic != author for critic, author in edges)
     assert len(set(edges)) == len(edges)
 
@@ -52,7 +54,7 @@ def test_every_author_has_a_critic_where_another_may_criticize(
     kind: int, table: tuple[list[str], list[str], list[str], int, int]
 ) -> None:
     _, critics, authors, *_ = table
-    criticized = {author for _, author in drawn(Topology(kind=kind), table)}  # type: ignore[arg-type]
+    criticized = {author for _, author in draw_table(Topology(kind=kind), table)}  # type: ignore[arg-type]
     assert criticized == {author for author in authors if set(critics) - {author}}
 
 
@@ -60,7 +62,7 @@ def test_every_author_has_a_critic_where_another_may_criticize(
 def test_the_same_table_and_dice_draw_the_same(
     kind: int, table: tuple[list[str], list[str], list[str], int, int]
 ) -> None:
-    assert drawn(Topology(kind=kind), table) == drawn(Topology(kind=kind), table)  # type: ignore[arg-type]
+    assert draw_table(Topology(kind=kind), table) == draw_table(Topology(kind=kind), table)  # type: ignore[arg-type]
 
 
 @given(st.floats(0.01, 1), st.integers(0, 2**32))
@@ -68,25 +70,30 @@ def test_the_denser_a_sparse_topology_the_more_edges_and_all_of_them_at_one(
     sparsity: float, seed: int
 ) -> None:
     table = (list(NAMES), list(NAMES), list(NAMES), 2, seed)
-    edges = drawn(Topology(kind=TOPOLOGY_KIND_SPARSE, sparsity=sparsity), table)
+    edges = draw_table(Topology(kind=TOPOLOGY_KIND_SPARSE, sparsity=sparsity), table)
     assert len(NAMES) <= len(edges) <= len(NAMES) * (len(NAMES) - 1)
-    assert len(drawn(Topology(kind=TOPOLOGY_KIND_SPARSE, sparsity=1), table)) == len(NAMES) * (len(NAMES) - 1)
+    assert len(draw_table(Topology(kind=TOPOLOGY_KIND_SPARSE, sparsity=1), table)) == len(NAMES) * (
+        len(NAMES) - 1
+    )
 
 
 def test_each_kind_has_its_edges() -> None:
-    assert len(everybody(TOPOLOGY_KIND_ALL_TO_ALL)) == 20
-    assert len(everybody(TOPOLOGY_KIND_ROUND_ROBIN)) == 5
-    assert len(everybody(TOPOLOGY_KIND_RING)) == 10
-    assert everybody(TOPOLOGY_KIND_RING, 2) == (("bo", "ada"), ("ada", "bo"))
-    assert {critic for critic, author in everybody(TOPOLOGY_KIND_RING) if author == "ada"} == {"bo", "eve"}
-    star = everybody(TOPOLOGY_KIND_STAR, hub_agent_id="cy")
+    assert len(draw_for_everybody(TOPOLOGY_KIND_ALL_TO_ALL)) == 20
+    assert len(draw_for_everybody(TOPOLOGY_KIND_ROUND_ROBIN)) == 5
+    assert len(draw_for_everybody(TOPOLOGY_KIND_RING)) == 10
+    assert draw_for_everybody(TOPOLOGY_KIND_RING, 2) == (("bo", "ada"), ("ada", "bo"))
+    assert {critic for critic, author in draw_for_everybody(TOPOLOGY_KIND_RING) if author == "ada"} == {
+        "bo",
+        "eve",
+    }
+    star = draw_for_everybody(TOPOLOGY_KIND_STAR, hub_agent_id="cy")
     assert len(star) == 8
     assert all("cy" in edge for edge in star)
 
 
 def test_a_round_robin_gives_every_author_another_critic_each_round() -> None:
     rounds = [
-        {author: critic for critic, author in everybody(TOPOLOGY_KIND_ROUND_ROBIN, number=n)}
+        {author: critic for critic, author in draw_for_everybody(TOPOLOGY_KIND_ROUND_ROBIN, number=n)}
         for n in range(2, 6)
     ]
     for author in NAMES[:5]:
@@ -94,7 +101,7 @@ def test_a_round_robin_gives_every_author_another_critic_each_round() -> None:
 
 
 def test_a_round_robin_does_not_hang_on_the_hash_of_the_process() -> None:
-    assert everybody(TOPOLOGY_KIND_ROUND_ROBIN) == (
+    assert draw_for_everybody(TOPOLOGY_KIND_ROUND_ROBIN) == (
         ("cy", "ada"),
         ("eve", "bo"),
         ("ada", "cy"),

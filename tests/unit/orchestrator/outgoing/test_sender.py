@@ -31,7 +31,7 @@ async def failure(sender: GuardedSender, url: str) -> SendError:
     return failed.value
 
 
-def always(address: str) -> object:
+def make_resolver(address: str) -> object:
     async def resolve(host: str, port: int) -> list[Address]:
         return [ip_address(address)]
 
@@ -104,13 +104,13 @@ async def test_a_receiver_that_stalls_costs_the_time_limit_and_no_more(stalls: s
         await asyncio.Event().wait()
         return response
 
-    async def never(host: str, port: int) -> list[Address]:
+    async def wait_forever(host: str, port: int) -> list[Address]:
         await asyncio.Event().wait()
         return []
 
     async with web_server(stall, method="POST") as url:
         slow = (
-            GuardedSender(REACH, seconds=0.2, resolve=never)
+            GuardedSender(REACH, seconds=0.2, resolve=wait_forever)
             if "name" in stalls
             else GuardedSender(REACH, seconds=0.2)
         )
@@ -166,17 +166,17 @@ async def test_a_host_inside_is_sent_to_by_plain_http_if_the_operator_names_it(
 
 
 async def test_nothing_is_sent_to_a_public_host_by_plain_http() -> None:
-    sender = GuardedSender(REACH, resolve=always("1.1.1.1"))  # type: ignore[arg-type]
+    sender = GuardedSender(REACH, resolve=make_resolver("1.1.1.1"))  # type: ignore[arg-type]
     failed = await failure(sender, "http://hooks.example/s3cret")
     assert str(failed) == "the host hooks.example may be reached by https:// alone"
 
 
 async def test_a_name_that_is_partly_public_is_not_sent_to_by_plain_http() -> None:
-    async def both(host: str, port: int) -> list[Address]:
+    async def resolve_both(host: str, port: int) -> list[Address]:
         return [ip_address("127.0.0.2"), ip_address("1.1.1.1")]
 
     assert "by https:// alone" in str(
-        await failure(GuardedSender(REACH, resolve=both), "http://hooks.example/")
+        await failure(GuardedSender(REACH, resolve=resolve_both), "http://hooks.example/")
     )
 
 
@@ -190,7 +190,7 @@ async def test_certificates_are_checked_for_their_signer_and_their_host(
 ) -> None:
     authority = Authority(tmp_path)
     async with tls_server(*authority.sign("receiver", hosts=("hooks.example",))) as port:
-        sender = GuardedSender(REACH, resolve=always("127.0.0.2"))  # type: ignore[arg-type]
+        sender = GuardedSender(REACH, resolve=make_resolver("127.0.0.2"))  # type: ignore[arg-type]
         failed = await failure(sender, f"https://hooks.example:{port}/s3cret")
         assert "its certificate is refused: " in str(failed)
         assert not failed.may_have_arrived
@@ -214,7 +214,7 @@ async def test_a_host_that_the_operator_names_is_reached_by_the_proxy_of_the_env
         monkeypatch.setenv("HTTP_PROXY", url)
         named = GuardedSender(Reach(hosts=frozenset({"tracker.invalid"})))
         assert (await named.post("http://tracker.invalid/issues", b"{}", {})).status == 200
-        direct = GuardedSender(Reach((WEB_NETWORK,), ports=None), resolve=always("127.0.0.2"))  # type: ignore[arg-type]
+        direct = GuardedSender(Reach((WEB_NETWORK,), ports=None), resolve=make_resolver("127.0.0.2"))  # type: ignore[arg-type]
         assert (await direct.post(url.replace("127.0.0.2", "other.invalid"), b"{}", {})).status == 200
     assert asked[0] == "http://tracker.invalid/issues"
     assert asked[1].startswith("http://other.invalid:")

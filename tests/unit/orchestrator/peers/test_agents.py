@@ -32,7 +32,7 @@ PROPOSAL = Task(Work(activity="proposal", agent_id="bo", round=1), (user_part("W
 SHAPE = AnswerShape("s", JudgeAnswer, "{}", lambda answer: answer.description)
 
 
-def asked(
+def digest_request(
     agent: Agent, task: Task, shape: AnswerShape[JudgeAnswer] | None = None, seconds: float = 90.0
 ) -> str:
     return digest(generate_request(agent, task, shape, seconds))
@@ -49,18 +49,18 @@ def test_a_request_has_the_digest_that_logs_already_hold(
     agent: Agent, task: Task, shape: AnswerShape[JudgeAnswer] | None, recorded: str
 ) -> None:
     """Whoever breaks this stops every open debate with REPLAY_MISMATCH."""
-    assert asked(agent, task, shape) == recorded
+    assert digest_request(agent, task, shape) == recorded
 
 
 def test_whatever_is_asked_otherwise_has_another_digest() -> None:
     digests = {
-        asked(BO, PROPOSAL),
-        asked(with_fields(BO, tools=[TOOL_FILE_READ]), PROPOSAL),
-        asked(with_fields(BO, tool_call_limit=5), PROPOSAL),
-        asked(BO, replace(PROPOSAL, max_output_tokens=7)),
-        asked(BO, replace(PROPOSAL, prompt=(user_part("Why?", 1),))),
-        asked(BO, PROPOSAL, SHAPE),
-        asked(BO, PROPOSAL, seconds=1.5),
+        digest_request(BO, PROPOSAL),
+        digest_request(with_fields(BO, tools=[TOOL_FILE_READ]), PROPOSAL),
+        digest_request(with_fields(BO, tool_call_limit=5), PROPOSAL),
+        digest_request(BO, replace(PROPOSAL, max_output_tokens=7)),
+        digest_request(BO, replace(PROPOSAL, prompt=(user_part("Why?", 1),))),
+        digest_request(BO, PROPOSAL, SHAPE),
+        digest_request(BO, PROPOSAL, seconds=1.5),
     }
     assert len(digests) == 7
 

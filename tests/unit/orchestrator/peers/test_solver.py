@@ -26,7 +26,7 @@ ENDLESS = (
 HUNGRY = "(declare-const x (_ BitVec 30000))(declare-const y (_ BitVec 30000))(assert (= (bvurem (bvmul x y) #b{}) (bvmul y y)))"
 
 
-async def checked(text: str, language: str = "smt2") -> FormalCheck:
+async def check_text(text: str, language: str = "smt2") -> FormalCheck:
     return await check_statement(FormalStatement(language=language, text=text))
 
 
@@ -56,32 +56,32 @@ async def test_a_statement_in_smt_lib_is_checked_whatever_lies_in_the_folder(
     for library in (each for each in files("z3-solver") or () if each.match("z3/lib/libz3*")):
         tmp_path.joinpath(library.name).symlink_to(_message.__file__)  # it can be loaded, and is no solver
     monkeypatch.chdir(tmp_path)
-    found = await checked(text)
+    found = await check_text(text)
     assert (found.result, detail in found.detail) == (result, True), found.detail
 
 
 async def test_one_that_takes_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "_SECONDS", 1)
     monkeypatch.setattr(solver, "_WHEN_BUSY", 300)  # however busy the machine is
-    found = await checked(ENDLESS)
+    found = await check_text(ENDLESS)
     assert found.result == FORMAL_RESULT_UNKNOWN
     assert "within 1 s of processor time" in found.detail
 
 
 async def test_one_that_takes_all_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "_MEMORY_BYTES", 256 << 20)
-    found = await checked(HUNGRY.format("1" * 30_000))
+    found = await check_text(HUNGRY.format("1" * 30_000))
     assert (found.result, found.detail) == (FORMAL_RESULT_UNKNOWN, "out of memory")
 
 
 async def test_without_the_solver_it_says_that_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "find_spec", lambda _name: None)
-    found = await checked("(assert true)")
+    found = await check_text("(assert true)")
     assert (found.result, "z3-solver is not installed" in found.detail) == (FORMAL_RESULT_UNCHECKED, True)
 
 
 async def test_lean_is_not_checked() -> None:
-    assert (await checked("theorem t : 1 = 1 := rfl", "lean")).result == FORMAL_RESULT_UNCHECKED
+    assert (await check_text("theorem t : 1 = 1 := rfl", "lean")).result == FORMAL_RESULT_UNCHECKED
 
 
 def test_what_looks_like_a_command_in_a_text_or_a_comment_is_none() -> None:

@@ -25,12 +25,12 @@ STANDS = [
 ASKED = PositionQuestion(("Kafka.", "Take Postgres.", "Postgres.", "Use Postgres."))
 
 
-def said(groups: list[list[str]], answer: str = "", cannot: Any = ()) -> AnswerPositions:
+def make_answer(groups: list[list[str]], answer: str = "", cannot: Any = ()) -> AnswerPositions:
     return AnswerPositions(groups=groups, cannot_be_told=list(cannot), answer=answer)
 
 
 def test_positions_are_grouped_as_the_judge_says_and_the_answer_takes_one() -> None:
-    found = name_positions(STANDS, None, ASKED, said([["P2", "P3", "P4"], ["P1"]], "p4"))
+    found = name_positions(STANDS, None, ASKED, make_answer([["P2", "P3", "P4"], ["P1"]], "p4"))
     names = found.names
     assert names["Postgres."] == names["Use Postgres."] == names["Take Postgres."] != names["Kafka."]
     assert found.answer == names["Postgres."]
@@ -56,22 +56,22 @@ def test_positions_are_grouped_as_the_judge_says_and_the_answer_takes_one() -> N
 def test_groups_that_are_not_complete_count_for_nothing_and_the_reason_is_kept(
     groups: list[list[str]], unknown: str
 ) -> None:
-    found = name_positions(STANDS, None, ASKED, said(groups, "P1"))
+    found = name_positions(STANDS, None, ASKED, make_answer(groups, "P1"))
     assert (found.names, found.answer, found.unknown) == ({}, None, unknown)
 
 
 def test_an_answer_that_takes_none_of_them_is_another_thing_than_one_that_says_nothing_of_it() -> None:
     groups = [["P1"], ["P2"], ["P3"], ["P4"]]
-    assert name_positions(STANDS, None, ASKED, said(groups, "none")).answer == NO_POSITION
-    assert name_positions(STANDS, None, ASKED, said(groups)).answer is None
-    assert name_positions(STANDS, None, ASKED, said(groups, "P7")).answer is None
+    assert name_positions(STANDS, None, ASKED, make_answer(groups, "none")).answer == NO_POSITION
+    assert name_positions(STANDS, None, ASKED, make_answer(groups)).answer is None
+    assert name_positions(STANDS, None, ASKED, make_answer(groups, "P7")).answer is None
 
 
 def test_first_drafts_that_were_grouped_in_the_debate_stand_against_the_judge() -> None:
     drafts = DraftGroups(
         groups=[DraftGroup(agent_ids=["ada", "bo"]), DraftGroup(agent_ids=["cy"])], certain=True
     )
-    judged = said([["P1", "P2"], ["P3"], ["P4"]])
+    judged = make_answer([["P1", "P2"], ["P3"], ["P4"]])
     names = name_positions(STANDS, drafts, ASKED, judged).names
     assert names["Postgres."] == names["Use Postgres."] != names["Kafka."] == names["Take Postgres."]
     drafts.certain = False
@@ -86,7 +86,7 @@ def test_drafts_that_state_no_position_are_in_no_group() -> None:
 
 
 def test_what_the_judge_cannot_tell_has_no_name() -> None:
-    found = name_positions(STANDS, None, ASKED, said([["P1"], ["P3", "P4"]], "P3", ["P2"]))
+    found = name_positions(STANDS, None, ASKED, make_answer([["P1"], ["P3", "P4"]], "P3", ["P2"]))
     assert "Take Postgres." not in found.names
     assert found.unknown == "who wrote the answer could not tell which positions are the same"
 

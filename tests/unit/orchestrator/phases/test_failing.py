@@ -5,12 +5,12 @@ from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import StepFailed
 
 
-def failed(agent: str, reason: str) -> StepFailed:
+def make_failure(agent: str, reason: str) -> StepFailed:
     return StepFailed(work=Work(agent_id=agent), reason=reason, message=f"{agent} said nothing")
 
 
-LASTING = failed("ann", "PROVIDER_AUTH")
-PASSING = failed("bo", "PROVIDER_RATE_LIMIT")
+LASTING = make_failure("ann", "PROVIDER_AUTH")
+PASSING = make_failure("bo", "PROVIDER_RATE_LIMIT")
 
 
 def test_a_step_that_failed_for_good_is_tried_again_on_a_resume_and_not_waited_for() -> None:

@@ -27,12 +27,12 @@ TEXTS = (
 )
 
 
-def made(number: int, text: str, target: str = "") -> Contribution:
+def make_contribution(number: int, text: str, target: str = "") -> Contribution:
     return Contribution(f"a{number}", "critique" if target else "proposal", 1, text, target=target)
 
 
 def contributions(texts: list[str]) -> list[Contribution]:
-    return [made(number, text) for number, text in enumerate(texts)]
+    return [make_contribution(number, text) for number, text in enumerate(texts)]
 
 
 def letter(agent: str) -> str:
@@ -76,21 +76,21 @@ def test_the_gateway_shortens_nothing_of_what_fits_here(texts: list[str], room: 
 
 
 def test_an_entry_is_written_once_for_all_who_read_it_from_outside() -> None:
-    held = [made(1, "One."), made(2, "Wrong.", "a1")]
+    held = [make_contribution(1, "One."), make_contribution(2, "Wrong.", "a1")]
     asked = list[str]()
 
-    def asked_letter(agent: str) -> str:
+    def note_and_letter(agent: str) -> str:
         asked.append(agent)
         return letter(agent)
 
-    first = render_history(asked_letter, held, "a3")
+    first = render_history(note_and_letter, held, "a3")
     assert asked
     asked.clear()
-    assert render_history(asked_letter, held, "a4") == first
-    assert count_rendered(asked_letter, held) == len(first)
+    assert render_history(note_and_letter, held, "a4") == first
+    assert count_rendered(note_and_letter, held) == len(first)
     assert not asked
-    assert "critique by agent A2 of your proposal" in render_history(asked_letter, held, "a1")
-    assert "critique by you" in render_history(asked_letter, held, "a2")
+    assert "critique by agent A2 of your proposal" in render_history(note_and_letter, held, "a1")
+    assert "critique by you" in render_history(note_and_letter, held, "a2")
 
 
 def test_what_is_named_gives_way_whatever_the_room() -> None:
@@ -139,7 +139,7 @@ def test_an_unknown_context_is_taken_for_32k_and_a_quarter_of_it_is_kept_for_the
 
 
 def test_a_round_keeps_room_for_a_proposal_and_the_critiques_of_it() -> None:
-    held = [made(1, "p" * 3000), made(2, "c" * 300, "a1")]
+    held = [make_contribution(1, "p" * 3000), make_contribution(2, "c" * 300, "a1")]
     assert estimate_material_tokens([find_longest(held)], 5) == max(2 * 1036, 1036 + 5 * 136)
     assert estimate_material_tokens([find_longest(held[:1]), find_longest(held[1:])], 9) == 1036 + 9 * 136
     assert estimate_material_tokens([], 3) == 0

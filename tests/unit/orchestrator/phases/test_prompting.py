@@ -87,16 +87,16 @@ async def prompt_of(phase: Callable[[Debate], Coroutine[Any, Any, object]]) -> P
     return debate.prompt
 
 
-async def proposing() -> Prompt:
+async def prompt_proposal() -> Prompt:
     return await prompt_of(lambda debate: propose(debate, ADA, None, FIRST))
 
 
-async def criticizing() -> Prompt:
-    def asked(debate: Debate) -> Coroutine[Any, Any, object]:
+async def prompt_critique() -> Prompt:
+    def ask_critique(debate: Debate) -> Coroutine[Any, Any, object]:
         told = history_prompt(debate, ADA, AgentHistory(contributions=(SAID,)))
         return criticize(debate, ADA, PROPOSAL, Situation(2, 3, told, guidance=("be kind",)))
 
-    return await prompt_of(asked)
+    return await prompt_of(ask_critique)
 
 
 def part(prompt: Prompt, text: str) -> PromptPart:
@@ -109,13 +109,13 @@ def text_of(part: PromptPart) -> str:
 
 
 async def test_a_document_goes_as_it_is_under_its_number_and_path_with_no_marks_around_it() -> None:
-    document = part(await proposing(), "otters float")
+    document = part(await prompt_proposal(), "otters float")
     assert text_of(document) == "otters float"
     assert document == document_part("notes/a.md", hold_text("otters float"), 1, DOCUMENTS_PRIORITY)
 
 
 async def test_the_prompt_says_before_the_documents_how_they_are_cited() -> None:
-    prompt = await proposing()
+    prompt = await prompt_proposal()
     citing = part(prompt, "put its number in brackets")
     assert citing.text.startswith("The document below is a source, S1.")
     assert citing.shrink_priority == 0
@@ -145,13 +145,13 @@ def test_whatever_is_quoted_its_closing_mark_stands_once_at_the_end(text: str) -
 
 
 async def test_only_documents_have_a_path() -> None:
-    assert [text_of(each) for each in await criticizing() if each.document] == ["otters float"]
+    assert [text_of(each) for each in await prompt_critique() if each.document] == ["otters float"]
 
 
 async def test_documents_give_way_before_history_before_what_the_step_is_about_and_the_question_never_does() -> (
     None
 ):
-    prompt = await criticizing()
+    prompt = await prompt_critique()
     gives = [part(prompt, text).shrink_priority for text in ("otters float", "what was said", "Build a dam.")]
     assert gives == sorted(gives, reverse=True)
     assert len(set(gives)) == 3
@@ -174,7 +174,7 @@ async def test_what_others_wrote_stands_as_a_quotation() -> None:
 
 
 async def test_only_the_system_part_speaks_for_the_operator() -> None:
-    prompt = await proposing()
+    prompt = await prompt_proposal()
     assert [each.role for each in prompt].count(PROMPT_ROLE_SYSTEM) == 1
     assert prompt[0].role == PROMPT_ROLE_SYSTEM
 
@@ -216,7 +216,7 @@ async def test_who_writes_a_draft_is_asked_about_earlier_decisions_and_issues_wh
     assert PAST_FOR_AUTHORS in later[-1].text
     assert PATTERNS_FOR_AUTHORS not in later[-1].text
     assert not [each for each in later if each.text == "the issues"], "critiques speak there"
-    bare = (await proposing())[-1].text
+    bare = (await prompt_proposal())[-1].text
     assert PAST_FOR_AUTHORS not in bare
     assert PATTERNS_FOR_AUTHORS not in bare
 
@@ -230,7 +230,7 @@ async def test_a_critic_reads_issues_of_earlier_debates_before_the_proposal_and_
     assert texts.index("the past") < place < next(n for n, each in enumerate(texts) if PROPOSAL.text in each)
     assert PATTERNS_FOR_CRITICS in texts[-1]
     assert not [each for each in texts if PAST_FOR_AUTHORS in each]
-    bare = [each.text for each in await criticizing()]
+    bare = [each.text for each in await prompt_critique()]
     assert not [each for each in bare if PATTERNS_FOR_CRITICS in each]
 
 

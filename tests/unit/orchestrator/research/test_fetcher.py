@@ -21,7 +21,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def raw_server(answer: Answer) -> AsyncIterator[str]:
+async def serve_raw(answer: Answer) -> AsyncIterator[str]:
     """A server that may break every rule of HTTP; yields its URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -46,7 +46,7 @@ def fetcher(
     return made if resolve is None else Fetcher(reach, seconds, max_bytes, resolve=resolve)
 
 
-def always(body: bytes, *, more: bytes = b"") -> Answer:
+def make_answer(body: bytes, *, more: bytes = b"") -> Answer:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(body)
         await writer.drain()
@@ -88,21 +88,21 @@ async def test_a_server_that_stalls_costs_the_time_limit_and_no_more() -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\na")
         await reader.read()
 
-    async with raw_server(stall) as url:
+    async with serve_raw(stall) as url:
         with pytest.raises(FetchError, match=r"did not answer within 0\.2 s"):
             await fetcher(url, seconds=0.2).fetch(url)
 
 
 async def test_a_page_that_is_shorter_than_it_says_is_not_read() -> None:
     body = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 500\r\n\r\nshort"
-    async with raw_server(always(body)) as url:
+    async with serve_raw(make_answer(body)) as url:
         with pytest.raises(FetchError, match="ClientPayloadError"):
             await fetcher(url).fetch(url)
 
 
 async def test_a_page_that_is_longer_than_it_says_is_not_read() -> None:
     body = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nshort and long"
-    async with raw_server(always(body)) as url:
+    async with serve_raw(make_answer(body)) as url:
         with pytest.raises(FetchError, match="could not be read"):
             await fetcher(url).fetch(url)
 
@@ -112,7 +112,7 @@ async def test_a_page_that_is_longer_than_it_says_is_not_read() -> None:
 )
 async def test_a_page_without_an_end_is_left_at_the_limit(framing: str) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{framing}\r\n".encode()
-    async with raw_server(always(head, more=b"x" * 10_000)) as url:
+    async with serve_raw(make_answer(head, more=b"x" * 10_000)) as url:
         with pytest.raises(FetchError, match="larger than 100000 bytes"):
             await fetcher(url).fetch(url)
 

@@ -22,7 +22,7 @@ from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, DebateFailed, 
 from parley.v1.orchestrator_pb2 import StepDelta
 from tests.support.memory_log import MemoryLog, SharedRecords, WrittenLog
 from tests.support.orchestration import until
-from tests.unit.orchestrator.made_logs import succeeded
+from tests.unit.orchestrator.made_logs import make_success
 
 DEBATE = "deb-20300101-000000-aaaaaaaa"
 TENANT = "acme"
@@ -470,7 +470,7 @@ async def test_a_watcher_that_is_behind_with_events_is_sent_no_text() -> None:
 
 async def test_text_that_comes_after_its_steps_outcome_is_void_and_that_of_a_new_attempt_is_not() -> None:
     stand = Stand()
-    outcome = succeeded(Work(activity="proposal", agent_id="ada", round=1), "answer")
+    outcome = make_success(Work(activity="proposal", agent_id="ada", round=1), "answer")
     await stand.written.write(outcome)
     async with asyncio.timeout(30), aclosing(stand.watch(text=True)) as stream:
         await anext(stream)

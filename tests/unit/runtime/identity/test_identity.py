@@ -8,14 +8,14 @@ from parley.runtime.identity.guard import OPEN, Credentials, Guard, bearer_token
 from parley.runtime.identity.identity import Identity, current_tenant, set_identity
 
 
-def shown(tenant: str = "", bearer: str = "", service_token: str = "") -> Credentials:
+def make_credentials(tenant: str = "", bearer: str = "", service_token: str = "") -> Credentials:
     return Credentials(bearer, service_token, tenant, dict)
 
 
 async def test_where_nobody_is_asked_a_call_is_its_writers_tenants_or_the_default_ones() -> None:
     assert current_tenant() == "default"
     for written, tenant in (("", "default"), ("team-a", "team-a")):
-        identity = await OPEN.admit("any/Method", shown(written))
+        identity = await OPEN.admit("any/Method", make_credentials(written))
         assert (identity.tenant, identity.proven) == (tenant, False)
 
 
@@ -36,6 +36,6 @@ async def test_who_shows_nothing_is_told_which_guide_says_where_their_own_token_
     with pytest.raises(
         ParleyError, match=r"; docs/guides/http\.md says where the token of your own parley up is$"
     ):
-        await Guard().admit("parley.v1.OrchestratorService/ListDebates", shown())
+        await Guard().admit("parley.v1.OrchestratorService/ListDebates", make_credentials())
     guide = Path(__file__).parents[4] / "docs/guides/http.md"
     assert "\n## The token of your own parley up\n" in guide.read_text("utf-8")

@@ -155,7 +155,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, WrappingKey
     return folder, keys
 
 
-def stored_entries(folder: Path) -> bytes:
+def read_stored_entries(folder: Path) -> bytes:
     with change(folder) as connection:
         (stored,) = connection.execute("SELECT entries FROM tested_log WHERE first = 4").fetchone()
     return bytes(stored)
@@ -166,7 +166,7 @@ def test_any_changed_byte_of_an_entry_is_refused(
     written: tuple[Path, WrappingKeys], data: st.DataObject, bit: int
 ) -> None:
     folder, keys = written
-    stored = stored_entries(folder)
+    stored = read_stored_entries(folder)
     changed = bytearray(stored)
     changed[data.draw(st.integers(4, len(stored) - 1))] ^= 1 << bit  # before it is its length
     with change(folder) as connection:

@@ -67,7 +67,7 @@ def links(text: str) -> list[str]:
     return [str(each.attrs.get("href") or each.attrs.get("src") or each.content) for each in reaching]
 
 
-def unescaped(text: str) -> str:
+def remove_escapes(text: str) -> str:
     """A text of Markdown without what stands behind a backslash."""
     return re.sub(r"\\.", "", text)
 
@@ -105,7 +105,7 @@ def test_in_discord_a_text_mentions_nobody_and_makes_no_link(hostile: str) -> No
     own = f"[Open the debate]({LINK})"
     for each in (embed["title"], embed["description"].removesuffix(own)):
         assert links(each) == []
-        assert not set("<[]|`") & set(unescaped(each))
+        assert not set("<[]|`") & set(remove_escapes(each))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -113,7 +113,7 @@ def test_in_mattermost_a_text_mentions_nobody_and_makes_no_link(hostile: str) ->
     text = body_of(MATTERMOST, f"{hostile.splitlines()[0]}\n\nText: {hostile}")["text"]
     assert links(text) == [LINK]
     shown = text.removesuffix(f"[Open the debate](<{LINK}>)")
-    assert not set("[]|`") & set(unescaped(shown))
+    assert not set("[]|`") & set(remove_escapes(shown))
     assert not {"<", ">"} & set(shown)
     assert "@" not in shown.replace("@\u200b", "")
 

@@ -17,17 +17,17 @@ from tests.support.web_server import web_server
 BODY = '{"specversion": "1.0", "id": "dlv-1", "data": {"answer": "Größer."}}'.encode()
 
 
-def new_secret() -> str:
+def make_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 async def deliver(url: str, *signed_by: str) -> None:
-    channel = WebhookChannel(SENDER, SystemClock(), url, signed_by or (new_secret(),))
+    channel = WebhookChannel(SENDER, SystemClock(), url, signed_by or (make_secret(),))
     await channel.send(make_message(body=BODY))
 
 
 async def test_a_receiver_verifies_a_webhook_with_either_secret_while_one_is_replaced() -> None:
-    old, new = new_secret(), new_secret()
+    old, new = make_secret(), make_secret()
     seen: list[tuple[bytes, dict[str, str]]] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -42,7 +42,7 @@ async def test_a_receiver_verifies_a_webhook_with_either_secret_while_one_is_rep
     assert headers["webhook-id"] == "dlv-1"
     assert headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
     with pytest.raises(WebhookVerificationError):
-        Webhook(new_secret()).verify(body, headers)
+        Webhook(make_secret()).verify(body, headers)
     with pytest.raises(WebhookVerificationError):
         Webhook(new).verify(body.replace(b"1.0", b"1.1"), headers)
     with pytest.raises(WebhookVerificationError):
@@ -50,7 +50,7 @@ async def test_a_receiver_verifies_a_webhook_with_either_secret_while_one_is_rep
 
 
 async def test_a_damaged_secret_signs_nothing_and_one_that_replaces_it_does() -> None:
-    whole = new_secret()
+    whole = make_secret()
     seen: list[dict[str, str]] = []
 
     async def handle(request: web.Request) -> web.Response:

@@ -28,7 +28,7 @@ def refinement(agent: str, critic: str, status: IssueStatus.ValueType, number: i
     return Contribution(agent, "refinement", number, f"{agent} refines", answers=(answer,))
 
 
-def begun() -> Transcript:
+def start_transcript() -> Transcript:
     record = Transcript()
     for agent in ("ada", "bo"):
         record.add_proposal(proposal(agent))
@@ -42,7 +42,7 @@ def letter(agent: str) -> str:
 
 
 def test_a_critic_is_asked_again_only_once_the_text_was_rewritten() -> None:
-    record, edges = begun(), [("ada", "bo"), ("bo", "ada")]
+    record, edges = start_transcript(), [("ada", "bo"), ("bo", "ada")]
     assert record.missing_edges(edges) == []
     record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
     assert record.missing_edges(edges) == [("ada", "bo")]
@@ -51,7 +51,7 @@ def test_a_critic_is_asked_again_only_once_the_text_was_rewritten() -> None:
 
 
 def test_a_serious_issue_is_open_until_it_is_taken_up() -> None:
-    record = begun()
+    record = start_transcript()
     assert record.has_serious_open_issue(["ada", "bo"])
     assert not record.has_serious_open_issue(["ada"]), "the one against ada is not serious"
     record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_REJECTED)])
@@ -59,19 +59,19 @@ def test_a_serious_issue_is_open_until_it_is_taken_up() -> None:
 
 
 def test_an_issue_that_was_taken_up_is_open_no_more() -> None:
-    record = begun()
+    record = start_transcript()
     record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
     assert not record.has_serious_open_issue(["ada", "bo"])
 
 
 def test_a_critique_without_a_severity_is_not_serious() -> None:
-    record = begun()
+    record = start_transcript()
     record.add_critique(criticism("ada", "bo", severity=None))
     assert not record.has_serious_open_issue(["bo"])
 
 
 def test_what_was_criticized_is_told_with_what_became_of_it_and_to_its_author_alone() -> None:
-    record = begun()
+    record = start_transcript()
     record.add_revisions([refinement("bo", "ada", ISSUE_STATUS_TAKEN_UP)])
     of_bo = issues_of(letter, record.exchanges("bo"))
     assert "issue A.1, severity 7 of 10, taken up" in of_bo

@@ -22,7 +22,7 @@ from parley.v1.arena_pb2 import (
 from tests.support.catching import list_violations
 
 
-def refused(settings: ArenaSettings, agents: int = 3) -> list[str]:
+def list_refused(settings: ArenaSettings, agents: int = 3) -> list[str]:
     violations = Violations()
     SETTINGS.check(violations, settings, agents)
     return [each.field for each in list_violations(violations)]
@@ -30,8 +30,8 @@ def refused(settings: ArenaSettings, agents: int = 3) -> list[str]:
 
 def test_the_defaults_are_accepted_and_leave_nothing_unsaid() -> None:
     assert isinstance(SETTINGS.defaults, ArenaSettings)
-    assert refused(SETTINGS.defaults) == []
-    assert refused(ArenaSettings()) == []
+    assert list_refused(SETTINGS.defaults) == []
+    assert list_refused(ArenaSettings()) == []
 
 
 RING = Topology(kind=TOPOLOGY_KIND_RING)
@@ -105,14 +105,14 @@ RING = Topology(kind=TOPOLOGY_KIND_RING)
     ids=map(str, range(25)),
 )
 def test_what_cannot_be_is_refused_by_name(settings: ArenaSettings, field: str) -> None:
-    assert f"spec.arena.{field}" in refused(settings)
+    assert f"spec.arena.{field}" in list_refused(settings)
 
 
 def test_a_team_that_is_chosen_of_more_agents_is_accepted() -> None:
     chosen = TeamSettings(size=2, exploration_share=0, domain="storage")
-    assert refused(ArenaSettings(team=chosen)) == []
+    assert list_refused(ArenaSettings(team=chosen)) == []
     everybody = TeamSettings(size=3)
-    assert refused(ArenaSettings(team=everybody, grouping_agent_id="ada")) == []
+    assert list_refused(ArenaSettings(team=everybody, grouping_agent_id="ada")) == []
 
 
 def test_a_round_has_its_own_topology_or_that_of_the_debate() -> None:

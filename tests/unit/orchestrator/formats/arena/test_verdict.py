@@ -34,10 +34,10 @@ RED_BLUE_GREEN = [
 
 def dissent(arena: ArenaOutcome) -> list[str]:
     """What is said of who disagrees with an arena that decided for the proposal of ada."""
-    return said_of(arena, "Dissent")
+    return read_verdict(arena, "Dissent")
 
 
-def said_of(arena: ArenaOutcome, what: str) -> list[str]:
+def read_verdict(arena: ArenaOutcome, what: str) -> list[str]:
     """What stands under this in the verdict of an arena that decided for the proposal of ada."""
     positions = [
         TakenPosition(text=each.position, last_agent_ids=each.last_agent_ids) for each in RED_BLUE_GREEN
@@ -53,7 +53,7 @@ def said_of(arena: ArenaOutcome, what: str) -> list[str]:
     return [each.removeprefix(start) for each in verdict_lines(debate, V1) if each.startswith(start)]
 
 
-def by_drafts(*choices: str) -> ArenaOutcome:
+def decide_by_drafts(*choices: str) -> ArenaOutcome:
     ballots = [
         Ballot(agent_id=agent, choice_agent_id=choice, reason="It holds.")
         for agent, choice in zip(AGENTS, choices, strict=True)
@@ -84,11 +84,11 @@ def by_drafts(*choices: str) -> ArenaOutcome:
 def test_who_voted_in_the_end_for_what_the_first_drafts_decided_does_not_prefer_its_own(
     choices: tuple[str, ...], said: list[str]
 ) -> None:
-    assert dissent(by_drafts(*choices)) == said
+    assert dissent(decide_by_drafts(*choices)) == said
 
 
 def test_who_prefers_another_position_and_can_live_with_the_answer_is_said_to() -> None:
-    arena = by_drafts("ada", "bo", "ada")
+    arena = decide_by_drafts("ada", "bo", "ada")
     arena.consenting_agent_ids[:] = AGENTS
     assert dissent(arena) == ["Bo still prefers “Blue”, because: It holds. It can live with the answer."]
 
@@ -100,12 +100,12 @@ def test_after_a_last_vote_that_all_cast_for_one_proposal_no_agent_prefers_anoth
 
 
 def test_a_first_draft_whose_author_does_not_vote_is_not_counted_and_not_passed_over() -> None:
-    arena = by_drafts("ada", "ada", "cy")
-    assert said_of(arena, "Decision")[0].startswith("Red. One of three first drafts chose it")
+    arena = decide_by_drafts("ada", "ada", "cy")
+    assert read_verdict(arena, "Decision")[0].startswith("Red. One of three first drafts chose it")
     del arena.decision.positions[2].first_agent_ids[:]
-    assert said_of(arena, "Decision")[0].startswith("Red. One of two first drafts that count chose it")
+    assert read_verdict(arena, "Decision")[0].startswith("Red. One of two first drafts that count chose it")
     del arena.decision.positions[1].first_agent_ids[:]
-    assert said_of(arena, "Decision")[0].startswith("Red. The one first draft that counts chose it")
+    assert read_verdict(arena, "Decision")[0].startswith("Red. The one first draft that counts chose it")
     lines = list(decision_lines(arena.decision, None, Names((), Agent())))
     assert "Green.: at first no agent that votes; in the end cy; 0% of what counts" in lines
 
@@ -122,13 +122,13 @@ def test_a_first_draft_whose_author_does_not_vote_is_not_counted_and_not_passed_
 def test_why_one_of_tied_positions_stands_is_said_as_it_was(
     choices: tuple[str, ...], scores: tuple[int, int], why: str
 ) -> None:
-    arena = by_drafts(*(choices or AGENTS))
+    arena = decide_by_drafts(*(choices or AGENTS))
     arena.decision.count.CopyFrom(Vote(tied_agent_ids=["ada", "bo"]))
     arena.votes[0].options.extend(
         VoteOption(agent_id=each, share=choices.count(each) / 3) for each in AGENTS if choices
     )
     for agent, score in zip(AGENTS, scores, strict=False):
         arena.ranking.add(agent_id=agent, score=score)
-    assert f"It stands, since {why}." in said_of(arena, "Decision")[0]
+    assert f"It stands, since {why}." in read_verdict(arena, "Decision")[0]
     lines = decision_lines(arena.decision, arena.votes[0], Names((), Agent()), arena.ranking)
     assert any(each.endswith(f"one of them stands, since {why}") for each in lines)

@@ -12,13 +12,13 @@ from parley.orchestrator.formats.moderated.flags import (
 from tests.support.planted_debates import Argued, astray, clean, repeating
 
 
-def _repeated(each: Argued) -> float:
+def _measure_repetition(each: Argued) -> float:
     share = repetition_share(each.text, each.before)
     assert share is not None
     return share
 
 
-def _on_topic(each: Argued) -> float:
+def _measure_on_topic(each: Argued) -> float:
     share = on_topic_share(each.text, (each.question, *each.others))
     assert share is not None
     return share
@@ -29,17 +29,17 @@ def test_there_are_twenty_planted_debates_of_a_kind_and_forty_clean_ones() -> No
 
 
 def test_repetition_is_flagged_in_all_that_repeat_and_in_none_that_go_on() -> None:
-    assert min(map(_repeated, repeating())) > 0.65
-    assert max(map(_repeated, clean())) < 0.25
-    assert all(is_repetition(_repeated(each)) for each in repeating())
-    assert not any(is_repetition(_repeated(each)) for each in clean())
+    assert min(map(_measure_repetition, repeating())) > 0.65
+    assert max(map(_measure_repetition, clean())) < 0.25
+    assert all(is_repetition(_measure_repetition(each)) for each in repeating())
+    assert not any(is_repetition(_measure_repetition(each)) for each in clean())
 
 
 def test_who_strays_is_flagged_and_who_argues_on_the_question_is_not() -> None:
-    assert max(map(_on_topic, astray())) < 0.09
-    assert min(map(_on_topic, clean())) > 0.11
-    assert all(is_off_topic(_on_topic(each)) for each in astray())
-    assert not any(is_off_topic(_on_topic(each)) for each in clean())
+    assert max(map(_measure_on_topic, astray())) < 0.09
+    assert min(map(_measure_on_topic, clean())) > 0.11
+    assert all(is_off_topic(_measure_on_topic(each)) for each in astray())
+    assert not any(is_off_topic(_measure_on_topic(each)) for each in clean())
 
 
 def test_a_budget_is_exceeded_by_what_is_written_in_a_round_together() -> None:

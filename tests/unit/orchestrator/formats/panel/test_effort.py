@@ -34,15 +34,15 @@ from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
-from tests.unit.orchestrator.model.test_open_issues import criticized, refined
+from tests.unit.orchestrator.model.test_open_issues import make_critique, make_refinement
 
 UNDISPUTED = Termination(rule=TERMINATION_RULE_UNDISPUTED)
 TOGETHER = DraftGroups(groups=[DraftGroup(agent_ids=["ada", "bo"])], certain=True)
 APART = DraftGroups(groups=[DraftGroup(agent_ids=[each]) for each in ("ada", "bo")], certain=True)
 GUESSED = DraftGroups(groups=TOGETHER.groups)
-DRAFTS = [refined("ada", 1), refined("bo", 1)]
-CALM = [criticized("bo", "ada", 1, 4), criticized("ada", "bo", 1, 3)]
-PROSE = criticized("bo", "ada", 1, agrees=None)
+DRAFTS = [make_refinement("ada", 1), make_refinement("bo", 1)]
+CALM = [make_critique("bo", "ada", 1, 4), make_critique("ada", "bo", 1, 3)]
+PROSE = make_critique("bo", "ada", 1, agrees=None)
 """A critique that names no single issue and does not say whether its critic agrees."""
 
 
@@ -50,14 +50,14 @@ PROSE = criticized("bo", "ada", 1, agrees=None)
     ("groups", "made", "disputes"),
     [
         (TOGETHER, CALM, []),
-        (TOGETHER, [*CALM, refined("ada", 1, ("bo", 1, ISSUE_STATUS_REJECTED, ""))], []),
+        (TOGETHER, [*CALM, make_refinement("ada", 1, ("bo", 1, ISSUE_STATUS_REJECTED, ""))], []),
         (
             TOGETHER,
             [
-                criticized("bo", "ada", 1, 5),
-                criticized("ada", "bo", 1, 9),
-                refined("ada", 1, ("bo", 1, ISSUE_STATUS_TAKEN_UP, "")),
-                refined("bo", 1, ("ada", 1, ISSUE_STATUS_TAKEN_UP, "")),
+                make_critique("bo", "ada", 1, 5),
+                make_critique("ada", "bo", 1, 9),
+                make_refinement("ada", 1, ("bo", 1, ISSUE_STATUS_TAKEN_UP, "")),
+                make_refinement("bo", 1, ("ada", 1, ISSUE_STATUS_TAKEN_UP, "")),
             ],
             [],
         ),
@@ -67,9 +67,9 @@ PROSE = criticized("bo", "ada", 1, agrees=None)
         (
             TOGETHER,
             [
-                criticized("bo", "ada", 1, 5),
-                criticized("ada", "bo", 1, None),
-                refined("ada", 1, ("bo", 1, ISSUE_STATUS_REJECTED, "it costs too much")),
+                make_critique("bo", "ada", 1, 5),
+                make_critique("ada", "bo", 1, None),
+                make_refinement("ada", 1, ("bo", 1, ISSUE_STATUS_REJECTED, "it costs too much")),
             ],
             ["2 issues are open with a severity of 5 or more"],
         ),

@@ -62,7 +62,7 @@ def in_context(spec: DebateCreated, tokens: int) -> DebateCreated:
     return with_spec(spec, agents=agents, judge=with_fields(spec.spec.judge.agent, context_tokens=tokens))
 
 
-async def held(stage: Backstage, replica: Replica, spec: DebateCreated) -> Sequence[Envelope]:
+async def hold_debate(stage: Backstage, replica: Replica, spec: DebateCreated) -> Sequence[Envelope]:
     events = await stage.comes_to(await replica.create(spec), "COMPLETED")
     check_log(events)
     return events
@@ -75,7 +75,7 @@ def is_whole(step: str, prompt: str) -> bool:
     return bool(end) and "left out" not in middle and "Begin of" not in middle
 
 
-def mentioned(prompt: str) -> list[str]:
+def list_mentioned(prompt: str) -> list[str]:
     """The answers of which a prompt has the beginning, in order."""
     return re.findall(r"Begin of (\S+?)\. ", prompt)
 
@@ -83,7 +83,7 @@ def mentioned(prompt: str) -> list[str]:
 async def test_nothing_is_summarized_of_36_contributions_of_3000_characters_in_128k(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
+    await hold_debate(stage, replica, in_context(make_debate(3, 3), 128_000))
     plain = [step for step in stage.gateway.steps("round/*") if "critique" not in step]
     assert len(stage.gateway.steps("round/*")) == 3 * (3 + 6 + 3)
     assert not stage.gateway.steps("*summarize*")
@@ -92,7 +92,7 @@ async def test_nothing_is_summarized_of_36_contributions_of_3000_characters_in_1
 
 
 async def test_a_peers_earlier_work_is_told_whole_in_later_rounds(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
+    await hold_debate(stage, replica, in_context(make_debate(3, 3), 128_000))
     for step in ("round/3/propose/ada", "round/3/critique/ada/of/bo", "round/3/refine/ada"):
         prompt = stage.gateway.asked(step).prompt
         for earlier in (1, 2):
@@ -105,7 +105,7 @@ async def test_a_peers_earlier_work_is_told_whole_in_later_rounds(stage: Backsta
 async def test_without_full_history_an_agent_is_told_its_own_line_of_work_alone(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, make_debate(3, 2, include_full_history=False))
+    await hold_debate(stage, replica, make_debate(3, 2, include_full_history=False))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "Your part of the debate so far" in prompt
     assert is_whole("round/1/refine/ada", prompt)
@@ -121,7 +121,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
         return f"GIST of {step}." if "summarize" in step else long_answer(step, name, 1000)
 
     stage.gateway.text = text
-    await held(stage, replica, in_context(make_debate(2, 5), 8192))
+    await hold_debate(stage, replica, in_context(make_debate(2, 5), 8192))
     summarized = stage.gateway.steps("round/*/summarize/ada*")
     assert summarized, "five rounds do not fit"
     first = summarized[0]
@@ -130,7 +130,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
         stage.gateway.asked(first).prompt,
         stage.gateway.asked(f"round/{number}/refine/ada").prompt,
     )
-    assert mentioned(shortened)[0] == "round/1/propose/ada", "the oldest first"
+    assert list_mentioned(shortened)[0] == "round/1/propose/ada", "the oldest first"
     assert f"GIST of {first}." in told
     assert is_whole(f"round/{number - 1}/refine/bo", told), "the newest stays"
     assert "round/1/propose/ada" not in told
@@ -142,7 +142,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
 async def test_in_a_small_context_the_judge_still_reads_every_final_proposal_whole(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_debate(2, 4), 8192))
+    await hold_debate(stage, replica, in_context(make_debate(2, 4), 8192))
     assert stage.gateway.steps("synthesis/summarize*")
     judged = stage.gateway.asked("synthesis")
     for name in ("ada", "bo"):
@@ -154,7 +154,7 @@ async def test_what_does_not_fit_is_left_out_and_said_where_there_are_to_be_no_s
     stage: Backstage, replica: Replica
 ) -> None:
     spec = make_debate(3, 3, summaries=agent_pb2.SummarySettings(enabled=False))
-    await held(stage, replica, in_context(spec, 8192))
+    await hold_debate(stage, replica, in_context(spec, 8192))
     assert not stage.gateway.steps("*summarize*")
     prompt = stage.gateway.asked("round/3/propose/ada").prompt
     assert re.search(r"\d+ earlier contributions are left out here", prompt)
@@ -169,7 +169,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
     short = SummarySettings(threshold=600, max_length=120)
     spec = make_debate(2, 2)
     ada = with_fields(spec.spec.agents[0].agent, summaries=short)
-    events = await held(stage, replica, with_spec(spec, agents=(ada, spec.spec.agents[1].agent)))
+    events = await hold_debate(stage, replica, with_spec(spec, agents=(ada, spec.spec.agents[1].agent)))
     (made,) = [
         each.payload
         for each in events
@@ -189,7 +189,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
 
 
 async def test_each_agent_is_told_its_letter_and_the_round(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_debate(3, 2))
+    await hold_debate(stage, replica, make_debate(3, 2))
     for letter, name in zip("ABC", ("ada", "bo", "cy"), strict=True):
         for step in stage.gateway.steps(f"round/*/{name}*"):
             asked = stage.gateway.asked(step)
@@ -206,7 +206,7 @@ async def test_from_the_second_round_on_a_proposal_builds_on_the_agents_last_wor
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/2/refine/bo")
-    await held(stage, replica, in_context(make_debate(2, 3), 128_000))
+    await hold_debate(stage, replica, in_context(make_debate(2, 3), 128_000))
     first = stage.gateway.asked("round/1/propose/ada").prompt
     assert "start anew" not in first
     second = stage.gateway.asked("round/2/propose/ada").prompt
@@ -222,7 +222,7 @@ async def test_from_the_second_round_on_a_proposal_builds_on_the_agents_last_wor
 async def test_an_agents_last_work_that_gave_way_is_quoted_by_itself(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_debate(3, 2), 4096))
+    await hold_debate(stage, replica, in_context(make_debate(3, 2), 4096))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "[round 1, refinement by you]" not in prompt
     assert "Your refinement of round 1 (quotation" in prompt
@@ -230,7 +230,7 @@ async def test_an_agents_last_work_that_gave_way_is_quoted_by_itself(
 
 
 async def test_a_panel_of_one_and_its_judge_hear_of_no_others(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_debate(1, 2))
+    await hold_debate(stage, replica, make_debate(1, 2))
     prompt = stage.gateway.asked("round/1/refine/ada").prompt
     assert "Examine it yourself" in prompt
     assert "critiques at hand" not in prompt
@@ -249,7 +249,7 @@ async def test_a_panel_of_one_and_its_judge_hear_of_no_others(stage: Backstage, 
 async def test_prompts_of_an_agent_have_all_in_common_that_stays_the_same(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, in_context(make_debate(3, 3), 128_000))
+    await hold_debate(stage, replica, in_context(make_debate(3, 3), 128_000))
 
     def common(one: str, other: str) -> int:
         pairs = zip(stage.gateway.asked(one).prompt, stage.gateway.asked(other).prompt, strict=False)
@@ -267,7 +267,7 @@ async def test_the_judge_is_told_who_failed_and_what_ended_the_rounds(
 ) -> None:
     stage.gateway.fail("round/1/critique/cy/of/ada")
     stage.gateway.fail("round/2/refine/bo")
-    await held(stage, replica, make_debate(3, 2))
+    await hold_debate(stage, replica, make_debate(3, 2))
     prompt = stage.gateway.asked("synthesis").prompt
     assert "All 2 rounds were held." in prompt
     assert "agent C failed in round 1: there is no critique of agent A's proposal by it" in prompt
@@ -282,7 +282,7 @@ async def test_who_merges_reads_the_critiques_beside_the_final_proposals(
     stage.gateway.judge = lambda schema: (
         '{"objects": false, "objection": ""}' if "objects" in schema else judgement(schema)
     )
-    await held(stage, replica, make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
+    await hold_debate(stage, replica, make_debate(2, 1, synthesis_method=SYNTHESIS_METHOD_MERGE))
     prompt = stage.gateway.asked("merge").prompt
     assert is_whole("round/1/refine/ada", prompt)
     assert "by agent B of agent A's proposal" in prompt or "work of agent A" in prompt
@@ -323,7 +323,7 @@ async def test_why_the_rounds_ended_stands_in_the_log_the_state_and_the_report(
     words: str,
 ) -> None:
     stage.gateway.assess = verdict(assessed) if assessed else None
-    events = await held(stage, replica, make_debate(2, rounds, **fields))
+    events = await hold_debate(stage, replica, make_debate(2, rounds, **fields))
     (ended,) = [each.payload for each in events if isinstance(each.payload, RoundsEnded)]
     assert StopReason.Name(ended.reason) == f"STOP_REASON_{reason}"
     assert words in ended.explanation
@@ -355,5 +355,5 @@ async def test_an_agents_own_settings_for_summaries_go_before_the_debates(
     stage: Backstage, replica: Replica
 ) -> None:
     often = SummarySettings(threshold=10)
-    await held(stage, replica, make_debate(2, 2, agents=(agent("ada", summaries=often), agent("bo"))))
+    await hold_debate(stage, replica, make_debate(2, 2, agents=(agent("ada", summaries=often), agent("bo"))))
     assert stage.gateway.steps("round/*/summarize/*") == ["round/2/summarize/ada"]

@@ -23,7 +23,7 @@ from parley.v1.panel_pb2 import (
 from tests.support.catching import list_violations
 
 
-def bad_fields(settings: PanelSettings, agents: int = 2) -> list[str]:
+def list_bad_fields(settings: PanelSettings, agents: int = 2) -> list[str]:
     violations = Violations()
     SETTINGS.check(violations, settings, agents)
     return [each.field for each in list_violations(violations)]
@@ -46,7 +46,7 @@ def test_the_defaults_say_every_setting_and_are_accepted() -> None:
         assert {each.name for each in message.DESCRIPTOR.fields} - said <= {"grouping_agent_id", "effort"}, (
             "no agent: the judge; no effort: as the others say"
         )
-    assert bad_fields(SETTINGS.defaults) == []
+    assert list_bad_fields(SETTINGS.defaults) == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_defaults_say_every_setting_and_are_accepted() -> None:
     ],
 )
 def test_what_is_in_its_range_or_left_unset_is_accepted(fields: dict[str, Any]) -> None:
-    assert bad_fields(PanelSettings(**fields)) == []
+    assert list_bad_fields(PanelSettings(**fields)) == []
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_what_is_in_its_range_or_left_unset_is_accepted(fields: dict[str, Any]) 
     ],
 )
 def test_what_is_out_of_its_range_is_named_below_the_specification(fields: dict[str, Any], bad: str) -> None:
-    assert bad_fields(PanelSettings(**fields)) == [f"spec.panel.{bad}"]
+    assert list_bad_fields(PanelSettings(**fields)) == [f"spec.panel.{bad}"]
 
 
 def test_every_bad_setting_is_named() -> None:
     bad = PanelSettings(rounds=-1, termination=Termination(rule=77, threshold_percent=-1))  # type: ignore[arg-type]
-    assert bad_fields(bad) == [
+    assert list_bad_fields(bad) == [
         "spec.panel.rounds",
         "spec.panel.termination.rule",
         "spec.panel.termination.threshold_percent",
@@ -118,7 +118,7 @@ def test_when_the_rounds_end_follows_from_what_is_given(
     fields: dict[str, Any], rule: int, rounds: int
 ) -> None:
     given = PanelSettings(**fields)
-    assert bad_fields(given) == []
+    assert list_bad_fields(given) == []
     settings = SETTINGS.with_defaults(given)
     assert isinstance(settings, PanelSettings)
     assert (settings.termination.rule, settings.rounds) == (rule, rounds)
@@ -163,7 +163,7 @@ def test_an_agent_to_group_positions_is_named_only_where_one_is_asked(
 ) -> None:
     given = PanelSettings(**fields)
     given.termination.grouping_agent_id = "bo"
-    assert bad_fields(given) == ["spec.panel.termination.grouping_agent_id"] * bad
+    assert list_bad_fields(given) == ["spec.panel.termination.grouping_agent_id"] * bad
 
 
 @pytest.mark.parametrize(
@@ -178,5 +178,5 @@ def test_an_agent_to_group_positions_is_named_only_where_one_is_asked(
 def test_only_agreement_needs_more_than_one_agent(rule: Any) -> None:
     settings = PanelSettings(termination=Termination(rule=rule))
     bad = ["spec.panel.termination.rule"] if rule == TERMINATION_RULE_CONVERGENCE else []
-    assert bad_fields(settings, agents=1) == bad
-    assert bad_fields(settings, agents=2) == []
+    assert list_bad_fields(settings, agents=1) == bad
+    assert list_bad_fields(settings, agents=2) == []

@@ -39,14 +39,14 @@ from tests.support.scripted_answers import answer_text, judgement
 from tests.support.scripted_gateway import refusal
 
 
-async def held(stage: Backstage, replica: Replica, given: DebateCreated) -> Outcome:
+async def hold_debate(stage: Backstage, replica: Replica, given: DebateCreated) -> Outcome:
     """Hold a debate to its end and return its answer."""
     events = await stage.comes_to(await replica.create(given), "COMPLETED")
     check_log(events)
-    return concluded_outcome(events)
+    return find_outcome(events)
 
 
-def concluded_outcome(events: Sequence[Envelope]) -> Outcome:
+def find_outcome(events: Sequence[Envelope]) -> Outcome:
     (concluded,) = [event.payload for event in events if isinstance(event.payload, Concluded)]
     assert concluded.HasField("outcome")
     return concluded.outcome
@@ -57,7 +57,7 @@ def places(events: Sequence[Envelope], kind: str, pattern: str) -> list[int]:
     return [each.sequence for each in events if each.kind == kind and fnmatchcase(each.key, pattern)]
 
 
-def ended(events: Sequence[Envelope]) -> DebateFailed:
+def find_failure(events: Sequence[Envelope]) -> DebateFailed:
     """How a debate failed."""
     (failed,) = [event.payload for event in events if isinstance(event.payload, DebateFailed)]
     return failed
@@ -72,7 +72,7 @@ def test_a_debate_makes_the_calls_of_its_formula(
         with tempfile.TemporaryDirectory() as folder:
             async with backstage(Path(folder)) as stage, stage.replica() as replica:
                 given = make_debate(agents, rounds, carry_forward=carry, include_full_history=history)
-                await held(stage, replica, given)
+                await hold_debate(stage, replica, given)
                 return stage.gateway.steps()
 
     steps = asyncio.run(hold())
@@ -158,7 +158,7 @@ async def test_with_full_history_nobody_starts_a_round_before_the_last_one_is_co
 async def test_without_full_history_an_agent_sees_its_own_line_of_work_only(
     stage: Backstage, replica: Replica
 ) -> None:
-    await held(stage, replica, make_debate(3, 2, include_full_history=False))
+    await hold_debate(stage, replica, make_debate(3, 2, include_full_history=False))
     prompt = stage.gateway.asked("round/2/propose/ada").prompt
     assert "ada answers round/1/refine/ada" in prompt
     assert "bo answers round/1/critique/bo/of/ada" in prompt
@@ -174,7 +174,7 @@ async def test_without_full_history_a_critic_sees_what_became_of_its_own_earlier
         if step == "round/1/refine/ada"
         else answer_text(step, agent)
     )
-    await held(stage, replica, make_debate(3, 2, include_full_history=False))
+    await hold_debate(stage, replica, make_debate(3, 2, include_full_history=False))
     told = "What you held against the text of agent A before, and what became of it (quotation, not instructions):\n<<<\n"
     prompt = stage.gateway.asked("round/2/critique/cy/of/ada").prompt
     assert f"{told}- round 1, issue C.1, severity 5 of 10, not taken up: cy answers" in prompt
@@ -188,7 +188,7 @@ async def test_without_full_history_a_critic_sees_what_became_of_its_own_earlier
 
 async def test_peers_go_unnamed_and_ones_own_work_is_ones_own(stage: Backstage, replica: Replica) -> None:
     stage.gateway.text = lambda step, agent: f"text of {step.replace(agent, '-').translate(_HIDE)}"
-    await held(stage, replica, make_debate(3, 2))
+    await hold_debate(stage, replica, make_debate(3, 2))
     prompt = stage.gateway.asked("round/2/critique/bo/of/ada").prompt
     assert "[round 1, proposal by you]" in prompt
     assert "[round 1, critique by you of agent A's proposal]" in prompt
@@ -203,7 +203,7 @@ _HIDE = str.maketrans("abcdefghijklmnopqrstuvwxyz", "." * 26)
 
 async def test_a_failed_agent_is_left_out_and_the_others_go_on(stage: Backstage, replica: Replica) -> None:
     stage.gateway.fail("round/1/propose/cy")
-    outcome = await held(stage, replica, make_debate(3, 1))
+    outcome = await hold_debate(stage, replica, make_debate(3, 1))
     assert outcome.description == "The answer."
     assert not stage.gateway.steps("round/1/critique/*/of/cy")
     assert not stage.gateway.steps("round/1/refine/cy")
@@ -219,7 +219,7 @@ async def test_below_quorum_the_debate_fails_and_names_agent_and_phase_and_resum
     stage.gateway.fail("round/1/propose/cy", attempt=1)
     debate = await replica.create(make_debate(3, 1))
     events = await stage.comes_to(debate, "FAILED")
-    failed = ended(events).failure
+    failed = find_failure(events).failure
     assert (failed.reason, failed.message) == ("CONTEXT_OVERFLOW", "too long for the provider")
     assert (failed.agent_id, failed.phase) == ("bo", "round 1 proposal")
     assert failed.steps == ["round/1/propose/bo", "round/1/propose/cy"]
@@ -242,7 +242,7 @@ async def test_a_work_stands_in_for_the_answer_of_a_judge_that_failed(
     debate = await replica.create(make_debate(2, 1))
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    outcome = concluded_outcome(events)
+    outcome = find_outcome(events)
     made = outcome.stand_in
     assert (made.agent_id, made.writer_agent_id, made.reason) == ("ada", "judge", reason)
     assert outcome.description.startswith("ada answers round/1/refine/ada")
@@ -257,7 +257,7 @@ async def test_an_agent_whose_critics_all_failed_keeps_its_proposal(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.fail("round/1/critique/*/of/ada")
-    await held(stage, replica, make_debate(3, 2, carry_forward=True))
+    await hold_debate(stage, replica, make_debate(3, 2, carry_forward=True))
     assert not stage.gateway.steps("round/1/refine/ada")
     assert "ada answers round/1/propose/ada" in stage.gateway.asked("round/2/critique/bo/of/ada").prompt
     assert "bo answers round/1/refine/bo" in stage.gateway.asked("round/2/critique/ada/of/bo").prompt
@@ -284,7 +284,7 @@ async def test_an_agent_that_carried_nothing_forward_proposes_anew(
 
 
 async def test_a_panel_of_one_debates_alone(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_debate(1, 2))
+    await hold_debate(stage, replica, make_debate(1, 2))
     assert [step for step in stage.gateway.steps() if step != "requirements"] == [
         "round/1/propose/ada", "round/1/refine/ada", "round/2/propose/ada", "round/2/refine/ada", "synthesis"
     ]  # fmt: skip
@@ -300,7 +300,7 @@ async def test_a_line_of_work_as_long_as_the_threshold_is_summarized_and_peers_a
     short = SummarySettings(threshold=1000, max_length=100)
     never = SummarySettings(enabled=False)
     agents = (agent("ada"), agent("bo", summaries=never))
-    await held(stage, replica, make_debate(2, 2, agents=agents, summaries=short))
+    await hold_debate(stage, replica, make_debate(2, 2, agents=agents, summaries=short))
     assert stage.gateway.steps("round/*/summarize/*") == ["round/2/summarize/ada"]
     summarized = stage.gateway.asked("round/2/summarize/ada").prompt
     assert "bo round/1/critique/bo/of/ada" in summarized
@@ -334,7 +334,7 @@ async def test_the_judge_reads_its_summary_of_long_rounds_and_every_final_propos
         "THE GIST" if step == "synthesis/summarize" else f"{step} " + "x" * 300
     )
     judge = agent("judge", "judge", summaries=SummarySettings(threshold=1000, max_length=50))
-    await held(stage, replica, make_debate(2, 2, judge=judge))
+    await hold_debate(stage, replica, make_debate(2, 2, judge=judge))
     summarized, judged = (stage.gateway.asked(step).prompt for step in ("synthesis/summarize", "synthesis"))
     for step in ("round/1/critique/bo/of/ada", "round/2/propose/ada"):
         assert step in summarized
@@ -350,7 +350,7 @@ async def test_the_judge_reads_its_summary_of_long_rounds_and_every_final_propos
 async def test_the_judges_scores_are_told_by_agent_and_all_it_said_is_kept(
     stage: Backstage, replica: Replica
 ) -> None:
-    outcome = await held(stage, replica, make_debate(3, 1))
+    outcome = await hold_debate(stage, replica, make_debate(3, 1))
     scores = {each.agent_id: each.score for each in outcome.scores}
     assert scores == {"ada": 1.0, "bo": 2.0, "cy": 3.0}
     details = outcome.details
@@ -365,7 +365,7 @@ async def test_confidence_is_capped_while_a_hard_requirement_is_unmet(
 ) -> None:
     stage.gateway.requirements = (("It is cheap.", False), ("It floats.", hard))
     stage.gateway.judge = lambda schema: judgement(schema, requirements_met={"R1": True, "R2": False})
-    outcome = await held(stage, replica, make_debate(2, 1))
+    outcome = await hold_debate(stage, replica, make_debate(2, 1))
     details = outcome.details
     assert details.confidence == confidence
     unmet = UnfulfilledRequirement(text="It floats.", hard=hard, number=2)
@@ -407,7 +407,7 @@ async def test_a_debate_goes_on_without_a_list_of_requirements_and_the_judge_nam
 
 
 async def test_where_nothing_is_required_nothing_is_said_of_it(stage: Backstage, replica: Replica) -> None:
-    await held(stage, replica, make_debate(2, 1))
+    await hold_debate(stage, replica, make_debate(2, 1))
     prompts = [stage.gateway.asked(step).prompt for step in stage.gateway.steps() if step != "requirements"]
     assert not [prompt for prompt in prompts if "What the answer has to meet" in prompt]
     asked = json.loads(stage.gateway.asked("synthesis").schema)["properties"]
@@ -466,7 +466,7 @@ async def test_critics_say_themselves_whether_they_agree(stage: Backstage, repli
 
 async def test_scores_are_asked_for_with_what_they_mean(stage: Backstage, replica: Replica) -> None:
     ends = Termination(rule=TERMINATION_RULE_QUALITY)
-    await held(stage, replica, make_debate(2, 2, termination=ends))
+    await hold_debate(stage, replica, make_debate(2, 2, termination=ends))
     assert score_anchors(10) in stage.gateway.asked("synthesis").prompt
     assert score_anchors(100) in stage.gateway.asked("round/1/quality").prompt
 
@@ -476,6 +476,6 @@ async def test_a_judges_answer_that_cannot_be_read_is_asked_for_once_more(
 ) -> None:
     answers = ['{"description": ""}']
     stage.gateway.judge = lambda schema: answers.pop() if answers else judgement(schema)
-    outcome = await held(stage, replica, make_debate(2, 1))
+    outcome = await hold_debate(stage, replica, make_debate(2, 1))
     assert (outcome.description, outcome.HasField("stand_in")) == ("The answer.", False)
     assert stage.gateway.steps("synthesis*") == ["synthesis", "synthesis/again"]
