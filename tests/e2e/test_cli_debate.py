@@ -376,6 +376,19 @@ def test_up_takes_five_ports_from_the_one_it_is_given_and_the_one_before_for_the
     assert sorted(addresses) == [f"127.0.0.1:{port}" for port in range(first, first + 5)]
 
 
+def test_up_runs_without_a_link_to_the_console_where_callers_do_not_authenticate(tmp_path: Path) -> None:
+    first = _find_six_free_ports() + 1
+    with models() as url:
+        variables = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_AUTH": "none"}
+        system = Command(["up", "--port", str(first)], tmp_path, variables)
+        system.wait_for("Ctrl-C stops")
+        listed = Command(["list", "--server", f"127.0.0.1:{first}"], tmp_path).end()
+        system.signal(signal.SIGTERM)
+        stopped = system.end()
+    assert (listed.code, stopped.code) == (0, 0)
+    assert any(line.startswith("warning: no link to the console: ") for line in stopped.err)
+
+
 def test_one_model_answers_for_all_agents_of_a_debate(tmp_path: Path) -> None:
     with models() as url:
         ended = debate(tmp_path, url, "Which?", *TWO, "--model", "other", "--output", "x.json").end()

@@ -59,7 +59,7 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
             raise CommandError(f"{system.store} is in use by {_describe_holder(system)}")
         edge = f"http://{system.edge_address}"
         _report_address("edge", edge)
-        _report_address("console", await create_login_link(edge, system.orchestrator_address))
+        await _report_console(edge, system.orchestrator_address)
         assert system.gateway_address is not None
         await report_models(system.gateway_address, DebateSpec(), own=True, patience=_REPORT_SECONDS)
         say(f"Debates are kept in {system.store}. Ctrl-C stops.")
@@ -81,6 +81,16 @@ def _describe_holder(system: "LocalSystem") -> str:
 def _report_address(name: str, address: str) -> None:
     print_line(f"{name:12}  {address}")
     sys.stdout.flush()
+
+
+async def _report_console(edge: str, orchestrator: str) -> None:
+    """Print a link that signs in at the console; without one the system runs all the same."""
+    try:
+        link = await create_login_link(edge, orchestrator)
+    except CommandError as error:  # such as with PARLEY_AUTH=none: this user has no token to sign in with
+        say(f"warning: no link to the console: {error}")
+    else:
+        _report_address("console", link)
 
 
 async def _start(stack: AsyncExitStack, options: "LocalOptions") -> "LocalSystem":
