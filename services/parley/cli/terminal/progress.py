@@ -1,6 +1,7 @@
 """The progress of a debate and of each of its agents, folded from events and from text in flight."""
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from google.protobuf.message import Message
@@ -44,7 +45,7 @@ class PhaseProgress(Struct, frozen=True):
     Attributes:
         activity: What its steps are for, a word for programs.
         title: The same for people; empty if `activity` is enough.
-        failed: Steps that failed, of those that ended, `done`.
+        failed: The keys of steps that failed, of those that ended, `done`.
     """
 
     activity: str
@@ -52,7 +53,7 @@ class PhaseProgress(Struct, frozen=True):
     expected: int
     done: int = 0
     title: str = ""
-    failed: int = 0
+    failed: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -64,7 +65,13 @@ class PhaseProgress(Struct, frozen=True):
         """What became of its steps: `2/3`, or `1 of 3 answered, 1 failed`."""
         if not self.failed:
             return f"{self.done}/{self.expected}"
-        return f"{self.done - self.failed} of {self.expected} answered, {self.failed} failed"
+        return f"{self.done - len(self.failed)} of {self.expected} answered, {len(self.failed)} failed"
+
+    def start(self, key: str) -> "PhaseProgress":
+        """Return the phase after the start of a step: one that failed before is asked again, and counts as neither."""
+        if key not in self.failed:
+            return self
+        return replace(self, done=self.done - 1, failed=self.failed - {key})
 
     def is_of(self, activity: str, number: int) -> bool:
         """Return whether steps of this activity in this round are part of it."""
@@ -111,7 +118,8 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
     payload = event_payload(event)
     match payload:
         case StepStarted() as started:
-            return replace(progress, working={**progress.working, event.key: started})
+            phases = tuple(each.start(event.key) for each in progress.phases)
+            return replace(progress, phases=phases, working={**progress.working, event.key: started})
         case StepSucceeded(work=work) as succeeded:
             usage = succeeded.reply.usage if succeeded.HasField("reply") else None
             ended = _finish_step(progress, event.key, work, usage)
@@ -119,7 +127,9 @@ def advance(progress: DebateProgress, event: Event) -> DebateProgress:
             return replace(ended, cut_routes=ended.cut_routes | {succeeded.reply.route}) if is_cut else ended
         case StepFailed(work=work, reason=reason, message=message, usage=usage):
             failures = progress.failures | {(work_phase_text(work), reason, message)}
-            ended = _finish_step(progress, event.key, work, usage if work.agent_id else None, failed=1)
+            ended = _finish_step(
+                progress, event.key, work, usage if work.agent_id else None, failed={event.key}
+            )
             return replace(ended, failures=failures)
         case CheckpointOpened() as opened:
             return replace(progress, state="waiting", checkpoint=Checkpoint(event.key, opened))
@@ -175,10 +185,14 @@ def _remove_phase(phases: tuple[PhaseProgress, ...], activity: str, number: int)
 
 
 def _finish_step(
-    progress: DebateProgress, key: str, work: Work, usage: Usage | None, failed: int = 0
+    progress: DebateProgress,
+    key: str,
+    work: Work,
+    usage: Usage | None,
+    failed: AbstractSet[str] = frozenset(),
 ) -> DebateProgress:
     phases = tuple(
-        replace(each, done=each.done + 1, failed=each.failed + failed)
+        replace(each, done=each.done + 1, failed=each.failed | failed)
         if each.is_of(work.activity, work.round)
         else each
         for each in progress.phases

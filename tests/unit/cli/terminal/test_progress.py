@@ -109,6 +109,16 @@ def test_steps_that_failed_are_not_counted_as_answers() -> None:
     assert progress_line(ended, finished) == "  proposal: 1 of 2 answered, 1 failed"
 
 
+def test_a_step_that_failed_and_is_asked_again_counts_by_its_last_end() -> None:
+    phase = DebateProgress(phases=(PhaseProgress("proposal", 1, 1),))
+    failed = StepFailed(work=ADA, reason="PROVIDER_RATE_LIMIT", message="429")
+    ended = phase
+    for each in (start_step(ADA), failed, start_step(ADA), end_step(ADA)):
+        ended = advance(ended, made_event(each, "a"))
+    finished = made_event(PhaseFinished(activity="proposal", round=1))
+    assert progress_line(ended, finished) == "  proposal: 1/1"
+
+
 def test_the_first_round_of_an_arena_says_how_many_are_those_that_were_asked_for() -> None:
     created = DebateCreated(spec=DebateSpec(arena=ArenaSettings(revision_rounds=1)))
     first, second = (made_event(RoundStarted(number=each, total=6)) for each in (1, 2))
