@@ -8,6 +8,7 @@ from parley.orchestrator.api.answer import answer_markdown, process_markdown
 from parley.orchestrator.engine.format import Format
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.model.labels import labels_of
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.source_uses import list_source_uses
 from parley.v1 import debate_pb2, orchestrator_pb2
 from parley.v1.debate_pb2 import Debate
@@ -33,9 +34,13 @@ def status_word(debate: Debate) -> str:
 
 
 def with_answer(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> Debate:
-    """Return a copy of a debate with who cited its sources, and its answer as its format, if it is known here, shows it; see `answer_markdown`."""
+    """Return a copy of a debate as people read it.
+
+    It has who cited its sources, names in its warnings, and its answer as its format, if it is known here, shows it; see `answer_markdown`.
+    """
     whole = Debate()
     whole.CopyFrom(debate)
+    whole.warnings[:] = map(names_of(debate).put_in, debate.warnings)
     whole.source_uses.extend(list_source_uses(debate))
     if debate.HasField("outcome"):
         whole.answer = answer_markdown(debate, debate_format, alone=alone)

@@ -136,7 +136,7 @@ def test_a_debate_is_told_whole() -> None:
             make_success(PROPOSAL, "Use A."),
             make_failure(CRITIQUE),
             DraftsGrouped(drafts=drafts),
-            Warned(message="late"),
+            Warned(message="the answer is without a score of agents A, B"),
             Concluded(outcome=outcome),
         )
     )
@@ -170,7 +170,8 @@ def test_a_debate_is_told_whole() -> None:
         "## Requirements\n\n- **Not met:** Free. (a must)\n"
     )
     assert said.first_drafts == drafts
-    assert (list(said.warnings), list(said.recalled_debate_ids)) == (["late"], ["deb-1"])
+    assert list(said.warnings) == ["the answer is without a score of Ada, Bo"]
+    assert list(said.recalled_debate_ids) == ["deb-1"]
     assert said.usage == state.usage
     assert (said.create_time, said.update_time) == (timestamp(START), timestamp(START + timedelta(seconds=9)))
     assert not said.HasField("failure")
