@@ -268,7 +268,7 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
         assert answered.outcome.description == VERDICT["description"]
         assert answered.current_round == 2
         assert [each.partition(": ")[0] for each in sorted(answered.warnings)] == [
-            "agreement after round 1 could not be told, and the rounds go on",
+            "agreement after round 1 could not be told, and ends no rounds",
             "issues of past debates could not be recalled",
             "past debates could not be recalled",
             "the first drafts could not be grouped",

@@ -47,8 +47,8 @@ async def test_a_debate_goes_on_to_its_fixed_rounds_without_convergence_and_says
         state = await orchestrator.get(debate)
     assert (state.status, state.current_round) == (DEBATE_STATUS_COMPLETED, 3)
     assert sorted(each.partition(" is away")[0] for each in state.warnings) == [
-        "agreement after round 1 could not be told, and the rounds go on: convergence",
-        "agreement after round 2 could not be told, and the rounds go on: convergence",
+        "agreement after round 1 could not be told, and ends no rounds: convergence",
+        "agreement after round 2 could not be told, and ends no rounds: convergence",
         "issues of past debates could not be recalled: memory",
         "past debates could not be recalled: memory",
         "the first drafts could not be grouped: convergence",

@@ -130,7 +130,7 @@ async def test_convergence_with_only_one_agent_left_cannot_be_told_and_says_so(
     state = await get_closed(orchestrator, debate)
     assert state.current_round == 3
     assert list(state.warnings) == [
-        "agreement after round 2 could not be told, and the rounds go on: fewer than two agents have a proposal"
+        "agreement after round 2 could not be told, and ends no rounds: fewer than two agents have a proposal"
     ]
 
 
@@ -159,7 +159,7 @@ async def test_a_judge_that_fails_between_rounds_does_not_end_them(
     state = await get_closed(orchestrator, await create(orchestrator, rounds=2, termination=GOOD))
     assert state.current_round == 2
     assert list(state.warnings) == [
-        "quality after round 1 could not be told, and the rounds go on: no money at all"
+        "quality after round 1 could not be told, and ends no rounds: no money at all"
     ]
 
 

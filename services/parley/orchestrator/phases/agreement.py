@@ -293,4 +293,4 @@ def _describe_critics(assessed: AssessResponse) -> str:
 
 
 def _warn_unknown(debate: Debate, key: str, number: int, why: str) -> None:
-    debate.warn(key, f"agreement after round {number} could not be told, and the rounds go on: {why}")
+    debate.warn(key, f"agreement after round {number} could not be told, and ends no rounds: {why}")

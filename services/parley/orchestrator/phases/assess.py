@@ -47,7 +47,7 @@ async def find_end_by_quality(
     scored = await debate.ask_structured(key, judge, task, shape)
     if isinstance(scored, StepFailed) or not scored.scores.keys() >= set(letters):
         why = scored.message if isinstance(scored, StepFailed) else "an agent has no score"
-        debate.warn(key, f"quality after round {number} could not be told, and the rounds go on: {why}")
+        debate.warn(key, f"quality after round {number} could not be told, and ends no rounds: {why}")
         return None
     best = max(scored.scores[letter] for letter in letters)
     finding = f"the judge scores the best work {best:.0f} of 100 (threshold {threshold})"
@@ -110,7 +110,7 @@ async def find_end_by_judge(
     )
     if isinstance(said, StepFailed):
         why = said.message
-        message = f"the judge did not say after round {number} whether to go on, and the rounds go on: {why}"
+        message = f"the judge did not say after round {number} whether to go on, and ends no rounds: {why}"
         debate.warn(key, message)
         return None
     reason = " ".join(said.reason.split())
