@@ -6,6 +6,7 @@ from typing import Final
 
 import grpc
 
+from parley.cli.command_name import suggest
 from parley.cli.commands.checkpoint_prompts import CheckpointPrompter, is_known_kind
 from parley.cli.commands.interrupts import (
     CheckpointExpiredError,
@@ -17,10 +18,11 @@ from parley.cli.person import can_ask
 from parley.cli.printing import Style, say
 from parley.cli.terminal.checkpoints import Checkpoint, answer_hint
 from parley.cli.terminal.display import Display, DisplayState, open_display
-from parley.cli.terminal.event_lines import resumed_text
+from parley.cli.terminal.event_lines import analysis_text, resumed_text
 from parley.cli.terminal.progress import advance
 from parley.cli.translate_errors import first_error
-from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind
+from parley.client import Event, ParleyClient, ParleyError, TextPiece, event_kind, event_payload
+from parley.v1.event_pb2 import AnswerAnalysed, Warned
 
 _PAUSE_SECONDS: Final = 10.0
 _SILENT_SECONDS: Final = 2.0
@@ -42,6 +44,7 @@ class Follower:
         self._seen = DisplayState()
         self._last = 0
         self._recorded = 0
+        self._analysed = False
         self.approved = ""
 
     @property
@@ -66,26 +69,30 @@ class Follower:
                 self._seen = shown.state
 
     async def wait_until_closed(self, parley: ParleyClient, debate_id: str) -> None:
-        """Wait until what follows the answer is done, two minutes at most, and print its warnings. An interrupt ends the wait."""
-        watching = asyncio.create_task(self._print_warnings(parley, debate_id))
+        """Wait until what follows the answer is done, two minutes at most, and print what comes of it. An interrupt ends the wait."""
+        watching = asyncio.create_task(self._print_what_follows(parley, debate_id))
         interrupted = asyncio.create_task(self._interrupts.first.wait())
         tasks = {watching, interrupted}
         try:
             done, _ = await asyncio.wait(tasks, timeout=_SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if not done:
-                say(
-                    "Finding out what the answer rests on; Ctrl-C leaves at once, and the next debate here goes on with it."
-                )
+                doing = "Remembering the debate" if self._analysed else "Finding out what the answer rests on"
+                say(f"{doing}; Ctrl-C leaves at once, and the next debate here goes on with it.")
                 await asyncio.wait(tasks, timeout=_CLOSING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _print_warnings(self, parley: ParleyClient, debate_id: str) -> None:
+    async def _print_what_follows(self, parley: ParleyClient, debate_id: str) -> None:
         async for event in parley.watch(debate_id, self._last):
-            if isinstance(event, Event) and event.HasField("warned"):
-                say(f"warning: {event.warned.message}")
+            match event_payload(event) if isinstance(event, Event) else None:
+                case Warned(message=message):
+                    say(f"warning: {message}")
+                case AnswerAnalysed(analysis=analysis):
+                    self._analysed = True
+                    if not analysis.missing:
+                        say(f"{analysis_text(analysis)}; {suggest(f'analysis {debate_id}', self._server)}")
 
     def _show_event(self, event: Event, debate_id: str, shown: Display) -> None:
         self._last = event.sequence

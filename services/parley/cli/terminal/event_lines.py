@@ -122,7 +122,7 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
         case DebateFailed(failure=failure):
             return f"failed: {failure.reason}: {failure.message}"
         case AnswerAnalysed(analysis=analysis):
-            return _analysis_text(analysis)
+            return analysis_text(analysis)
         case Concluded(ended_by=ended_by) as concluded:
             ended = "completed" if concluded.HasField("outcome") else "cancelled"
             return f"{ended}, {ending_text(ended_by)}" if ended_by else ended
@@ -163,12 +163,15 @@ def _observation_text(observed: ContributionObserved) -> str | None:
     return f"{step_text(observed.work)}: {', '.join(marks)}" if marks else None
 
 
-def _analysis_text(analysis: Analysis) -> str:
+def analysis_text(analysis: Analysis) -> str:
     """Return what the analysis of the answer found, in one line."""
     if analysis.missing:
         return f"the answer was not analysed: {analysis.missing}"
     bare = sum(each.grounding == CLAIM_GROUNDING_UNSUPPORTED for each in analysis.claims)
-    return f"analysed: {len(analysis.claims)} claims, {bare} not supported by anything said; the decision depends on {len(analysis.cruxes)}"
+    count = len(analysis.claims)
+    claims = f"{count} {'claim' if count == 1 else 'claims'}"
+    depends = f"the decision depends on {len(analysis.cruxes)} of them"
+    return f"analysed: {claims}, {bare} not supported by anything said; {depends}"
 
 
 def _course_text(key: str, payload: Message) -> str | None:

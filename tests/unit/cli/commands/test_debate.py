@@ -7,8 +7,9 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.runtime.errors import FieldViolation
+from parley.v1.analysis_pb2 import Analysis, AnswerClaim
 from parley.v1.debate_pb2 import DebateEstimate
-from parley.v1.event_pb2 import Closed, RoundAssessed, RoundStarted, Warned
+from parley.v1.event_pb2 import AnswerAnalysed, Closed, RoundAssessed, RoundStarted, Warned
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
 from tests.unit.cli.commands.scripts import ANSWER, write_saved_line
 from tests.unit.cli.commands.test_refused_debates import make_refusal
@@ -38,6 +39,39 @@ def test_the_answer_is_printed_before_what_follows_it_is_done(
     assert said[-2:] == ["warning: it was not remembered", "Report: r.md"]
     assert "Finding out what the answer rests on" not in "".join(said)
     assert (folder / "r.md").exists()
+
+
+def test_what_the_answer_rests_on_is_said_once_it_is_known_with_how_to_read_it(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script(debate: ScriptedDebate) -> None:
+        debate.conclude(closes=False)
+        debate.add(AnswerAnalysed(analysis=Analysis(claims=[AnswerClaim()])))
+        debate.close(Closed())
+
+    orchestrator.script = script
+    assert run(["debate", "Which?", "--server", orchestrator.address, "--report", "r"]) == 0
+    said = "analysed: 1 claim, 0 not supported by anything said; the decision depends on 0 of them"
+    command = f"parley analysis {DEBATE_ID} --server {orchestrator.address}"
+    assert capsys.readouterr().err.splitlines()[-2:] == [f"{said}; {command}", "Report: r.md"]
+
+
+def test_who_waits_after_the_analysis_hears_that_the_debate_is_remembered(
+    orchestrator: ScriptedOrchestrator,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def script(debate: ScriptedDebate) -> None:
+        debate.conclude(closes=False)
+        debate.add(AnswerAnalysed(analysis=Analysis(missing="no call was made for it")))
+
+    orchestrator.script = script
+    monkeypatch.setattr("parley.cli.commands.follow._CLOSING_SECONDS", 0.1)
+    assert run(["debate", "Which?", "--server", orchestrator.address, "--report", "r"]) == 0
+    said = capsys.readouterr().err
+    assert "Remembering the debate; Ctrl-C leaves at once" in said
+    assert "Finding out what the answer rests on" not in said
 
 
 def test_the_notice_of_defaults_comes_only_where_they_hold(
