@@ -4,7 +4,6 @@ import asyncio
 import uuid
 
 import pytest
-from msgspec.structs import replace
 
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, make_debate, until, with_fields
@@ -84,7 +83,7 @@ async def test_a_debate_that_is_created_while_others_wait_goes_behind_them(stage
             return bool(replica.runner._queued)
 
         await until(queue_stands, "two wait")
-        replica.runner._settings = replace(replica.runner._settings, max_debates=2)
+        replica.runner._slots._most = 2
         await accept(replica, "acme")
         await wait_for_begun(stage, 2)
         assert {asked.debate for asked in stage.gateway.calls} == set(first[:2])

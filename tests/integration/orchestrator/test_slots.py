@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from parley.orchestrator.engine import runner as runner_module
+from parley.orchestrator.engine import slots
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.engine.format import Formats
 from parley.orchestrator.formats import panel
@@ -231,7 +231,7 @@ async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
 
 
 async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "_MAX_IDLE", 2)
+    monkeypatch.setattr(slots, "_MAX_IDLE", 2)
     async with stage.replica(max_debates=1) as replica:
         debates = [await replica.create(checked_spec()) for _ in range(4)]
         await until(partial(_do_so_many_wait, stage, debates, 3), "three wait")

@@ -19,6 +19,7 @@ from parley.orchestrator.engine.fairness import order_fairly
 from parley.orchestrator.engine.inbox import InboxEntry
 from parley.orchestrator.engine.owner import DebateOwner, OwnerDependencies
 from parley.orchestrator.engine.silent_owners import SilentOwners
+from parley.orchestrator.engine.slots import Slots
 from parley.orchestrator.log.debate_record import CANCELLED, COMPLETED, DebateRecord
 from parley.orchestrator.log.events import CorruptEventError, UnknownEventError
 from parley.orchestrator.log.journal import ClaimLostError
@@ -35,10 +36,6 @@ _MAX_PAUSE = 600.0
 _MAX_REASON = 1000
 _MAX_COUNTED = 100
 """Running debates of a tenant are counted up to this number; more make no difference."""
-_EXTRA_SHARE = 8
-"""A replica has one extra slot for so many slots, for tenants that hold none."""
-_MAX_IDLE = 1000
-"""How many debates may wait without a slot. Each further one counts as running, since it costs heartbeats."""
 _SCANS_A_WHOLE_ONE = 5
 """One of so many scans, and each one that was asked for, looks for everything. The others leave out what can wait."""
 
@@ -75,6 +72,7 @@ class Runner:
         self._dependencies = dependencies
         self._settings = settings
         self._owned: dict[str, tuple[DebateOwner, asyncio.Task[None]]] = {}
+        self._slots = Slots(self._owned, settings.max_debates, settings.documents)
         self._silent_owners = SilentOwners(dependencies.index, dependencies.clock, settings.lease_seconds)
         self._retry_at: dict[str, float] = {}
         self._faults: dict[str, int] = {}
@@ -100,11 +98,12 @@ class Runner:
         A slot and room for its documents are free, and no other debate is first. Debates that have ended and only have their
         follow-up left need no slot.
         """
-        if not self._count_free_slots(tenant, brief=False):
+        slots = self._slots
+        if not slots.count_free(tenant, brief=False):
             return False
-        if document_bytes and (self._lacks_room or not self._has_room(tenant, document_bytes)):
+        if document_bytes and (self._lacks_room or not slots.has_room(tenant, document_bytes)):
             return False
-        return not self._queued or (self._runs_none(tenant) and not any(map(self._runs_none, self._queued)))
+        return not self._queued or (slots.runs_none(tenant) and not any(map(slots.runs_none, self._queued)))
 
     @property
     def is_draining(self) -> bool:
@@ -132,6 +131,7 @@ class Runner:
     async def run(self) -> None:
         """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
         async with asyncio.TaskGroup() as self._tasks:
+            self._slots.are_open = not self._draining
             whole_failed = False
             for number in itertools.count():
                 whole = whole_failed or self._wake.is_set() or number % _SCANS_A_WHOLE_ONE == 0
@@ -183,7 +183,7 @@ class Runner:
         await asyncio.shield(self._drain_task)
 
     async def _release_all(self) -> None:
-        self._draining = True
+        self._draining, self._slots.are_open = True, False
         owned = list(self._owned.values())
         for _, task in owned:
             task.cancel()
@@ -224,7 +224,7 @@ class Runner:
         ]
         self._start_waiting(order_fairly(waiting, await self._count_running(waiting)), entries)
         due = [record for record in overdue if record.key not in entries and self._is_claimable(record)]
-        for record in filter(self._may_own_briefly, due):
+        for record in filter(self._slots.may_own_briefly, due):
             # It makes no call to record that the checkpoint expired.
             self._start_owner(record, (), brief=True)
         found_waiting = bool(entries) or any(record.key not in self._owned for record in (*waiting, *due))
@@ -239,15 +239,15 @@ class Runner:
         queued, lacks_room = set(), False
         for record in waiting:
             interventions, ended = tuple(entries.get(record.key, ())), _has_ended(record)
-            has_slot = self._count_free_slots(record.tenant, brief=ended) > 0
-            if has_slot and self._has_room(record.tenant, record.document_bytes, brief=ended):
+            has_slot = self._slots.count_free(record.tenant, brief=ended) > 0
+            if has_slot and self._slots.has_room(record.tenant, record.document_bytes, brief=ended):
                 self._start_owner(record, interventions)
                 continue
             if has_slot:
                 lacks_room = True
             elif not ended:
                 queued.add(record.tenant)
-            if interventions and self._may_own_briefly(record):
+            if interventions and self._slots.may_own_briefly(record):
                 self._start_owner(record, interventions, brief=True)
         self._queued, self._lacks_room = queued, lacks_room
 
@@ -271,7 +271,7 @@ class Runner:
     async def _count_running(self, waiting: Sequence[DebateRecord]) -> Counter[str]:
         """Count the running debates on all replicas for each tenant with waiting debates. For one tenant alone it makes no difference."""
         tenants = {record.tenant for record in waiting}
-        if len(tenants) < 2 or not any(self._count_free_slots(tenant, brief=False) for tenant in tenants):
+        if len(tenants) < 2 or not any(self._slots.count_free(tenant, brief=False) for tenant in tenants):
             return Counter()
         index = self._dependencies.index
         owned = Counter({tenant: await index.count_running(tenant, _MAX_COUNTED) for tenant in tenants})
@@ -311,33 +311,6 @@ class Runner:
         else:
             await self._dependencies.index.reopen(record.tenant, record.debate)
         return None
-
-    def _count_free_slots(self, tenant: str, *, brief: bool) -> int:
-        """Return how many more debates of a tenant may be owned: brief ones, or ones that run."""
-        if self._draining or self._tasks is None:
-            return 0
-        most = self._settings.max_debates
-        alike = [debate_owner for debate_owner, _ in self._owned.values() if debate_owner.brief is brief]
-        idle = 0 if brief else sum(not debate_owner.slot.is_held for debate_owner in alike)
-        left = most - len(alike) + min(idle, _MAX_IDLE)
-        if not brief and left <= 0 and self._runs_none(tenant):
-            left += most // _EXTRA_SHARE
-        return max(left, 0)
-
-    def _may_own_briefly(self, record: DebateRecord) -> bool:
-        return self._count_free_slots(record.tenant, brief=True) > 0 and self._has_room(
-            record.tenant, record.document_bytes, brief=True
-        )
-
-    def _has_room(self, tenant: str, document_bytes: int, *, brief: bool = False) -> bool:
-        owned = ((each.tenant, each.document_bytes) for each, _ in self._owned.values())
-        return self._settings.documents.has_room(owned, tenant, document_bytes, brief=brief)
-
-    def _runs_none(self, tenant: str) -> bool:
-        return not any(
-            debate_owner.tenant == tenant and debate_owner.slot.is_held and not debate_owner.brief
-            for debate_owner, _ in self._owned.values()
-        )
 
     def _is_claimable(self, record: DebateRecord, *, steered: bool = False) -> bool:
         return record.key not in self._owned and self._may_claim(record, steered=steered)
