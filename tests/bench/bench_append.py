@@ -19,7 +19,7 @@ from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import RoundStarted
 from tests.bench.figures import aim, main, middle, table
-from tests.contract.mongodb_server import running_server
+from tests.contract.mongodb_server import run_server
 from tests.contract.server_process import NoServerError
 
 _DATABASE = "bench"
@@ -137,7 +137,7 @@ def _stores() -> Iterator[dict[str, str]]:
     with ExitStack() as stack:
         stores = {"SQLite": f"sqlite:///{stack.enter_context(tempfile.TemporaryDirectory())}"}
         try:
-            server = stack.enter_context(running_server())
+            server = stack.enter_context(run_server())
         except NoServerError as error:
             print(f"MongoDB left out: {error}\n")
         else:

@@ -20,11 +20,11 @@ from statistics import median, quantiles
 
 from tests.bench.figures import main, table
 from tests.chaos.driver import Clients
-from tests.chaos.harness import Options, System, running_system
+from tests.chaos.harness import Options, System, run_system
 from tests.chaos.monkey import Chaos, Outcome, run_chaos
 from tests.contract.mongodb_server import Server
 from tests.contract.replica_set import run_replica_set
-from tests.support.memory_mongodb import running_memory_mongodb
+from tests.support.memory_mongodb import run_memory_mongodb
 
 _SETTING = "PARLEY_CHAOS_SEED"
 _DEBATES = 20
@@ -49,11 +49,11 @@ async def run(quick: bool) -> None:
     with ExitStack() as stack:
         store = None
         if _STORE == "memory":
-            store = Server(stack.enter_context(running_memory_mongodb()), "in memory")
+            store = Server(stack.enter_context(run_memory_mongodb()), "in memory")
         elif _STORE == _REPLICA_SET:
             store = stack.enter_context(run_replica_set())
         options = _STORE_OPTIONS if _STORE else Options(latency=0.1)
-        system = stack.enter_context(running_system(folder, options, store=store))
+        system = stack.enter_context(run_system(folder, options, store=store))
         for seed in range(first, first + waves):
             outcome = await _wave(system, seed)
             outcomes.append(outcome)

@@ -14,7 +14,7 @@ from parley.orchestrator.log.reading import log_name
 from parley.runtime.entry import tune_gc_and_threads
 from parley.storage.ports import Record
 from tests.bench.figures import main, middle, table
-from tests.support.debate_logs import left_behind
+from tests.support.debate_logs import leave_log
 from tests.support.orchestration import TENANT, Backstage, agent, backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -96,7 +96,7 @@ async def _take_over(events: Sequence[Envelope]) -> _Takeover:
 
 async def _leave(stage: Backstage, events: Sequence[Envelope]) -> None:
     """Put the events into the store, in records that any store takes."""
-    debate = await left_behind(stage, events[:_RECORD])
+    debate = await leave_log(stage, events[:_RECORD])
     for start in range(_RECORD, len(events), _RECORD):
         entries = tuple(each.entry for each in events[start : start + _RECORD])
         await stage.store.log.append(log_name(TENANT, debate), Record(start + 1, str(start), entries))

@@ -20,7 +20,7 @@ from tests.bench.graph import Shape
 from tests.bench.models import Models, model_server
 from tests.bench.replicas import cpu_seconds, service
 from tests.bench.system import spec
-from tests.contract.mongodb_server import running_server
+from tests.contract.mongodb_server import run_server
 from tests.support.model_server import Latency
 
 _SHAPE = Shape(3, 1)
@@ -172,7 +172,7 @@ async def _system() -> AsyncIterator[tuple[str, Models, list[_Replicas]]]:
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        server = stack.enter_context(running_server())
+        server = stack.enter_context(run_server())
         models = await enter(model_server())
         embedding = {"embedding_fine": "endpoint", "embedding_fast": "endpoint"}
         convergence = await enter(service("convergence", **embedding, embedding_base_url=models.base_url))

@@ -22,7 +22,12 @@ from parley.orchestrator.phases.assess import SUPPORT_PROMPT, Support
 from parley.runtime.contract_settings import default_of
 from parley.v1.arena_pb2 import TricksterSettings
 from tests.bench.figures import main, table
-from tests.support.labelled_debates import LabelledDebate, fitted_debates, held_out_debates, support_told
+from tests.support.labelled_debates import (
+    LabelledDebate,
+    read_fitted_debates,
+    read_held_out_debates,
+    support_told,
+)
 
 _HEAD: Final = ["told by", "debates", "precision", "recall", "AUC", "ms"]
 _FORM: Final = 'Reply with JSON alone: {"proposals": [{"agent": "A", "support": 0}], "missing": ""}'
@@ -88,12 +93,12 @@ async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Seque
 
 async def run(_quick: bool) -> None:
     """Print the tables."""
-    held_out = held_out_debates()
+    held_out = read_held_out_debates()
     first, told = by_texts("texts alone", held_out)
     support = support_told(held_out)
     both = [combine_with_support(p, each) for p, each in zip(told, support, strict=True)]
     rows = [
-        by_texts("texts alone, where it was fitted", fitted_debates())[0],
+        by_texts("texts alone, where it was fitted", read_fitted_debates())[0],
         first,
         row("scripted judge alone", held_out, [1 - each / 10 for each in support], 0),
         row("texts and scripted judge", held_out, both, 0),

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from parley.orchestrator.model.hollowness import features_of, terms_of
-from tests.support.labelled_debates import fitted_debates
+from tests.support.labelled_debates import read_fitted_debates
 
 _SPEAKS_FOR_HOLLOW = np.array([-1, -1, -1, -1, 1, 1, 1])
 """By feature, in the order of `Features`."""
@@ -21,7 +21,7 @@ _STEPS, _STEP = 5_000, 0.02
 
 def fitted() -> tuple[list[float], float, list[float]]:
     """Return the weights, the bias and the means of the terms."""
-    debates = fitted_debates()
+    debates = read_fitted_debates()
     measured = [features_of(each.question, each.work, each.critiques) for each in debates]
     known = np.array([astuple(terms_of(each)) for each in measured])
     unknown = np.array([[value is None for value in astuple(each)] for each in measured])

@@ -67,7 +67,7 @@ def check(history: History, *, stored_calls: bool = True, may_fail: Collection[s
     """
     marks = {each.debate: each.mark for each in history.accepted}
     logs = {debate: _read(debate, records) for debate, records in history.logs.items()}
-    calls = _by_mark(history, set(marks.values()))
+    calls = _group_by_mark(history, set(marks.values()))
     violations: list[Violation] = []
     paid = _Paid(history, stored_calls=stored_calls)
     for debate in [*marks, *history.others]:
@@ -79,10 +79,10 @@ def check(history: History, *, stored_calls: bool = True, may_fail: Collection[s
         if debate in marks:
             found = paid.check(events, calls[marks[debate]])
             violations += [Violation(name, debate, message) for name, message in found]
-    violations += _accepted_once(history)
+    violations += _check_accepted_once(history)
     for watch in history.watches:
         events = logs.get(watch.debate, _Log((), ())).events
-        violations += [Violation("watch", watch.debate, message) for message in _watched(watch, events)]
+        violations += [Violation("watch", watch.debate, message) for message in _check_watch(watch, events)]
     violations += _interventions_kept(history, logs)
     return Report(
         tuple(violations),
@@ -213,7 +213,7 @@ def _interventions_once(events: Sequence[Envelope]) -> Found:
             yield "interventions", f"intervention {request_id} is recorded {times} times"
 
 
-def _accepted_once(history: History) -> Iterator[Violation]:
+def _check_accepted_once(history: History) -> Iterator[Violation]:
     debates: dict[str, str] = {}
     for each in history.accepted:
         other = debates.setdefault(each.request_id, each.debate)
@@ -221,7 +221,7 @@ def _accepted_once(history: History) -> Iterator[Violation]:
             yield Violation("accepted", each.debate, f"request {each.request_id} had made {other} already")
 
 
-def _watched(watch: Watch, events: Sequence[Envelope]) -> Iterator[str]:
+def _check_watch(watch: Watch, events: Sequence[Envelope]) -> Iterator[str]:
     """A watcher sees a prefix of the log after its start, each event once, over all its streams."""
     last = watch.after
     if watch.problem:
@@ -269,7 +269,7 @@ def _interventions_kept(history: History, logs: Mapping[str, _Log]) -> Iterator[
         yield Violation("interventions", sent.debate, message)
 
 
-def _by_mark(history: History, marks: set[str]) -> Mapping[str, list[ModelCall]]:
+def _group_by_mark(history: History, marks: set[str]) -> Mapping[str, list[ModelCall]]:
     found: defaultdict[str, list[ModelCall]] = defaultdict(list)
     for call in history.calls:
         if call.path in _TEXT_PATHS:
@@ -319,14 +319,14 @@ class _Paid:
         recorded = self._recorded(outcomes)
         attempts = sum(isinstance(event.payload, StepStarted) and event.attempt > 1 for event in events)
         for digest, same in by_prompt.items():
-            for call, again in _repeated(same):
+            for call, again in _list_repeated(same):
                 self.repeated += 1
                 if self._excused(call):
                     self.excused += 1
                 elif attempts and call.outcome != "answered":
                     attempts -= 1  # it failed, and was waited for
                 else:
-                    yield "paid twice", _told(call, again)
+                    yield "paid twice", _describe_repeat(call, again)
             done = recorded.get(digest[:8])
             for call in same:
                 if done is not None and call.started > done + _CLOCK_SECONDS and not self._woken(call):
@@ -377,12 +377,12 @@ class _Paid:
         )
 
 
-def _repeated(same: Sequence[ModelCall]) -> Iterator[tuple[ModelCall, ModelCall]]:
+def _list_repeated(same: Sequence[ModelCall]) -> Iterator[tuple[ModelCall, ModelCall]]:
     """Yield calls, and those after them, but for calls that the model answered with a fault: these cost nothing."""
     return ((call, again) for call, again in pairwise(same) if call.outcome != "faulted")
 
 
-def _told(call: ModelCall, again: ModelCall) -> str:
+def _describe_repeat(call: ModelCall, again: ModelCall) -> str:
     return (
         f"call {call.number} ({call.outcome} after {call.ended - call.started:.3f} s) was made again as call"
         f" {again.number}, {again.started - call.ended:.3f} s after its end; {call.prompt[:60]!r}"

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from tests.chaos.driver import Clients
-from tests.chaos.harness import SERVICES, System, running_system
-from tests.contract.mongodb_server import running_server
+from tests.chaos.harness import SERVICES, System, run_system
+from tests.contract.mongodb_server import run_server
 from tests.contract.server_process import NoServerError
 
 _SEED: Final = "PARLEY_TEST_CHAOS_SEED"
@@ -36,8 +36,8 @@ def shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System |
     """A system, or why there is none."""
     try:
         with (
-            running_server(in_memory=True) as store,
-            running_system(tmp_path_factory.mktemp("chaos"), store=store) as system,
+            run_server(in_memory=True) as store,
+            run_system(tmp_path_factory.mktemp("chaos"), store=store) as system,
         ):
             yield system
     except NoServerError as error:

@@ -13,13 +13,13 @@ from tests.chaos.harness import ORCHESTRATORS, System
 _TRIES = 3
 
 
-async def created(clients: Clients, name: str, *, at: str | None = None, **fields: Any) -> str:
+async def create_debate(clients: Clients, name: str, *, at: str | None = None, **fields: Any) -> str:
     """Ask for a debate that has the name in its prompts, at one replica first if it is named; return its id."""
     mark = f"case-{re.sub('[^a-z0-9]', '-', name)}-{uuid.uuid4().hex[:6]}."
     return await clients.create(spec(mark, **fields), mark, at=at)
 
 
-async def each_killed(
+async def kill_each(
     system: System, points: tuple[str, str], debate: Callable[[str, str], Awaitable[None]]
 ) -> None:
     """Let two owners die, each at a crash point in a debate of its own; the third replica is the heir.
@@ -31,7 +31,7 @@ async def each_killed(
     for name, point in owners.items():
         system.restart(name, crash=point)
 
-    async def until_dead(name: str, point: str) -> None:
+    async def debate_until_dead(name: str, point: str) -> None:
         for _ in range(_TRIES):
             await debate(name, point)
             if not system.alive(name):
@@ -40,15 +40,15 @@ async def each_killed(
 
     async with asyncio.TaskGroup() as tasks:
         for name, point in owners.items():
-            tasks.create_task(until_dead(name, point))
+            tasks.create_task(debate_until_dead(name, point))
 
 
-def both(point: str) -> tuple[str, str]:
+def name_both_points(point: str) -> tuple[str, str]:
     """Return the crash points before and after a write or call."""
     return f"before:{point}", f"after:{point}"
 
 
-async def whole(clients: Clients, *may_fail: str) -> None:
+async def check_all(clients: Clients, *may_fail: str) -> None:
     """Check all that happened. `may_fail` are reasons that agents' steps may fail for."""
     report = check(await clients.history(), may_fail=may_fail)
     assert not report.violations, "\n".join(map(str, report.violations))

@@ -56,7 +56,7 @@ def spec(
     only. `models` are those of single agents, `settings` those of another format, `more` are fields of the specification.
     """
 
-    def one(name: str) -> Participant:
+    def make_participant(name: str) -> Participant:
         prompt = PromptText(text=f"You are {name} of {mark}.", source="built-in")
         agent = Agent(id=name, role="architect", system_prompt=prompt)
         if models and name in models:
@@ -75,8 +75,8 @@ def spec(
             more["panel"] = PanelSettings(rounds=rounds, summaries=off, termination=termination)
     return DebateSpec(
         question=f"Which way of building it lasts longest, asks {told}?",
-        agents=[one(name) for name in ("ada", "bo", "cy", "dee")[:agents]],
-        judge=one("judge"),
+        agents=[make_participant(name) for name in ("ada", "bo", "cy", "dee")[:agents]],
+        judge=make_participant("judge"),
         history_limit=3 if recall else 0,
         **more,
     )
@@ -116,7 +116,7 @@ class Clients:
                     if error.code not in _TRY_AGAIN:
                         raise
         if made is None:
-            made = await until_answered(lambda: self.client.create_debate(debate, request_id))
+            made = await call_until_answered(lambda: self.client.create_debate(debate, request_id))
         self.accepted.append(Accepted(made, request_id, mark))
         self.system.known.add(made)
         return made
@@ -125,7 +125,7 @@ class Clients:
         """Watch a debate to its end, over however many streams that takes."""
         streams: list[list[Seen]] = []
 
-        def opened(last: int) -> WatchStream:
+        def open_watch(last: int) -> WatchStream:
             seen: list[Seen] = []
             streams.append(seen)
             request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, after_sequence=last)
@@ -135,7 +135,7 @@ class Clients:
         try:
             async with asyncio.timeout(_LONGEST):
                 # A busy machine may say nothing for minutes: what counts is that the debate ends.
-                async for _ in watch_events(opened, after, _LONGEST):
+                async for _ in watch_events(open_watch, after, _LONGEST):
                     pass
             ended = True
         except TimeoutError:
@@ -153,9 +153,9 @@ class Clients:
             if at is not None:
                 async with ParleyClient(self.system.target(at), patience=0.5) as first:
                     with suppress(ParleyError):
-                        sequence = await _sent(first, debate, act, request_id)
+                        sequence = await _send(first, debate, act, request_id)
             if sequence is None:
-                sequence = await until_answered(lambda: _sent(self.client, debate, act, request_id))
+                sequence = await call_until_answered(lambda: _send(self.client, debate, act, request_id))
         except ParleyError as error:
             if error.code == grpc.StatusCode.FAILED_PRECONDITION:
                 sequence = 0
@@ -170,7 +170,7 @@ class Clients:
         """Return all that is known, once no call is in flight any more."""
         await self.wait_for_calls(0)
         told = [each.debate for each in self.accepted]
-        others = await until_answered(self._list_others)
+        others = await call_until_answered(self._list_others)
         async with open_store(self.system.store_url, "orchestrator") as store:
             logs = {
                 debate: await store.log.read(log_name(_TENANT, debate), limit=100_000)
@@ -228,7 +228,7 @@ class _Noting:
         return self._stream.cancel()
 
 
-async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) -> int:
+async def _send(client: ParleyClient, debate: str, act: str, request_id: str) -> int:
     acts: Mapping[str, Callable[[], Awaitable[int]]] = {
         "approve": lambda: client.approve(debate, request_id=request_id),
         "cancel": lambda: client.cancel(debate, "enough", request_id=request_id),
@@ -242,7 +242,7 @@ async def _sent(client: ParleyClient, debate: str, act: str, request_id: str) ->
     return await acts[act]()
 
 
-async def until_answered(call: Callable[[], Awaitable[T]]) -> T:
+async def call_until_answered(call: Callable[[], Awaitable[T]]) -> T:
     """Call again while a service is away, and return the answer."""
     ends = time.monotonic() + _ANSWERED_WITHIN
     while True:

@@ -21,11 +21,11 @@ from urllib.request import Request, urlopen
 from pymongo import MongoClient
 
 from tests.chaos.history import Fault
-from tests.chaos.nursery import ROOT, Nursery, Process, end, ended, environment
+from tests.chaos.nursery import ROOT, Nursery, Process, end, environment, wait_for_end
 from tests.chaos.points import CRASHED
 from tests.chaos.process import Start
 from tests.chaos.proxy import Proxies
-from tests.contract.mongodb_server import Server, running_server
+from tests.contract.mongodb_server import Server, run_server
 from tests.support.ports import free_ports
 
 ORCHESTRATORS = ("orchestrator-1", "orchestrator-2", "orchestrator-3")
@@ -98,7 +98,7 @@ class System:
 
     def alive(self, name: str) -> bool:
         """Tell whether a service's process runs, or is stopped."""
-        return not ended(self._processes[name], 0)
+        return not wait_for_end(self._processes[name], 0)
 
     def kill(self, name: str) -> None:
         """Kill a service with SIGKILL, and wait until it is gone."""
@@ -108,7 +108,7 @@ class System:
 
     def died(self, name: str, within: float = 120.0) -> None:
         """Wait until a service has killed itself at its crash point, if it has not long since."""
-        assert ended(self._processes[name], within), f"{name} did not come to its crash point"
+        assert wait_for_end(self._processes[name], within), f"{name} did not come to its crash point"
         assert CRASHED in self.tail(name, 1), f"{name} ended by itself\n{self.tail(name)}"
         wall = time.time() - time.monotonic()
         crashed = self._processes[name].output.stat().st_mtime - wall  # when it wrote its last line
@@ -170,7 +170,7 @@ class System:
         process = self._processes[name]
         began = time.monotonic()
         signal.pidfd_send_signal(process.handle, signal.SIGTERM)
-        ended(process, 10)
+        wait_for_end(process, 10)
         end(process)
         self.faults.append(Fault(name, "drain", began, time.monotonic()))
 
@@ -254,7 +254,7 @@ class System:
                 at = next(ports)
                 address = (store.hostname or "", store.port or 27017)
                 self.proxies.add(f"{name}>store", at, address, lingers=True)
-                variables["PARLEY_STORE"] = _through(self.store_url, at)
+                variables["PARLEY_STORE"] = _route_through(self.store_url, at)
             variables |= self._own(service, endpoint)
             self._add(name, f"parley.{service}", port, variables)
         for process in self._processes.values():
@@ -328,7 +328,7 @@ class System:
 
 
 @contextmanager
-def running_system(
+def run_system(
     folder: Path, options: Options | None = None, *, store: Server | None = None
 ) -> Iterator[System]:
     """Run a system on a store of its own for as long as the block lasts, on the server `store` if it is given.
@@ -337,7 +337,7 @@ def running_system(
         NoServerError: there is no MongoDB server here.
     """
     with ExitStack() as stack:
-        server = store or stack.enter_context(running_server())
+        server = store or stack.enter_context(run_server())
         proxies = stack.enter_context(Proxies())
         prefix = f"parley_chaos_{uuid.uuid4().hex[:12]}"
         url = server.database_url(prefix)
@@ -353,7 +353,7 @@ def running_system(
                     client.drop_database(f"{prefix}_{service}")
 
 
-def _through(url: str, port: int) -> str:
+def _route_through(url: str, port: int) -> str:
     """Return the store's URL by way of a proxy."""
     parts = urlsplit(url)
     credentials, at, _ = parts.netloc.rpartition("@")

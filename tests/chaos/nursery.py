@@ -79,7 +79,7 @@ class Nursery:
         self._process.stdout.close()
 
 
-def ended(process: Process, within: float) -> bool:
+def wait_for_end(process: Process, within: float) -> bool:
     """Wait that many seconds for a process to end; tell whether it has."""
     if process.handle < 0:
         return True
@@ -96,4 +96,4 @@ def end(process: Process) -> None:
     if process.handle >= 0:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(process.handle, signal.SIGKILL)
-        assert ended(process, 10), f"process {process.pid} does not die"
+        assert wait_for_end(process, 10), f"process {process.pid} does not die"

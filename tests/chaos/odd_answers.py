@@ -119,7 +119,7 @@ class OddModels:
             self._remember(right)
             return right
         self.shapes.add(asked.shape or "text")
-        return odd_text(dice, right, self._others)
+        return make_odd_text(dice, right, self._others)
 
     def _remember(self, right: str) -> None:
         if len(self._others) < 200:
@@ -133,7 +133,7 @@ def case_of(text: str) -> int:
     return int(found[1])
 
 
-def odd_text(dice: random.Random, right: str, others: list[str]) -> str:
+def make_odd_text(dice: random.Random, right: str, others: list[str]) -> str:
     """Return an odd answer in place of a right one; `others` are right answers of other steps."""
     ways: list[Callable[[], str]] = [
         lambda: _change(dice, right),

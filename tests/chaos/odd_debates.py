@@ -116,7 +116,7 @@ SPECS: Final[Mapping[str, Sequence[Create]]] = {
 """Debates of each format, with settings that have it ask for every shape."""
 
 
-def odd_debate(format_name: str, case: int) -> DebateCreated:
+def make_odd_debate(format_name: str, case: int) -> DebateCreated:
     """Return the first event of the debate of a case, whose question names it."""
     specs = SPECS[format_name]
     question = f"Is water wet in case {case} of the {format_name}?"

@@ -114,7 +114,7 @@ class OddRequest:
         return f"/{self.method.containing_service.full_name}/{self.method.name}"
 
 
-def odd_request(seed: int, number: int) -> OddRequest:
+def make_odd_request(seed: int, number: int) -> OddRequest:
     """Return the request of this number; the same seed gives the same."""
     dice = random.Random(f"{seed}/{number}")
     method = METHODS[number % len(METHODS)]

@@ -64,16 +64,16 @@ class CrashPoint:
             _die(f"{self.when}:{self.name}:{self.number}")
 
 
-def around(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def wrap_call(point: CrashPoint, name: str, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Return the call with the point before and after it."""
 
-    async def called(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def call_between_points(*args: P.args, **kwargs: P.kwargs) -> T:
         point.reached("before", [name])
         answer = await call(*args, **kwargs)
         point.reached("after", [name])
         return answer
 
-    return called
+    return call_between_points
 
 
 class CrashingLog(PassingLog):
@@ -170,8 +170,8 @@ class CrashingVectors:
             vectors.count,
             vectors.ping,
         )
-        self._upsert = around(point, "vectors.upsert", vectors.upsert)
-        self._delete = around(point, "vectors.delete", vectors.delete)
+        self._upsert = wrap_call(point, "vectors.upsert", vectors.upsert)
+        self._delete = wrap_call(point, "vectors.delete", vectors.delete)
 
     async def upsert(self, collection: VectorCollection, points: Sequence[Point]) -> None:
         await self._upsert(collection, points)

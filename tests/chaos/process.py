@@ -32,7 +32,7 @@ from tests.chaos.points import (
     CrashingVectors,
     CrashPoint,
     UnfencedLog,
-    around,
+    wrap_call,
 )
 from tests.support.warm_process import IMPORTED_ON_USE, import_whole
 
@@ -101,11 +101,11 @@ def _hook_clock(file: Path) -> None:
 
     now_before = SystemClock.now
 
-    def now(clock: SystemClock) -> datetime:
+    def read_moved_clock(clock: SystemClock) -> datetime:
         ahead = float(file.read_text()) if file.exists() else 0.0
         return now_before(clock) + timedelta(seconds=ahead)
 
-    setattr(SystemClock, "now", now)  # noqa: B010 - a method is replaced
+    setattr(SystemClock, "now", read_moved_clock)  # noqa: B010 - a method is replaced
 
 
 def _hook_calls(point: CrashPoint, module: str) -> None:
@@ -159,7 +159,7 @@ def _hook_formats() -> None:
 
 
 def _wrap(point: CrashPoint, owner: type, method: str, name: str) -> None:
-    setattr(owner, method, around(point, name, getattr(owner, method)))
+    setattr(owner, method, wrap_call(point, name, getattr(owner, method)))
 
 
 def _run(start: Start, nursery: int) -> NoReturn:

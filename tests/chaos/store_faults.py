@@ -21,7 +21,7 @@ def trouble_store(system: System, kind: str, seconds: float, *, a_command: float
     """
     began = time.monotonic()
     if kind == "slow":
-        _slow(system, seconds, a_command)
+        _slow_down(system, seconds, a_command)
     else:
         STORE_FAULTS[kind](system, seconds)
     system.faults.append(Fault("store", kind, began, time.monotonic()))
@@ -35,7 +35,7 @@ def _hold(system: System, seconds: float) -> None:
         system.proxies.let_go(link)
 
 
-def _slow(system: System, seconds: float, a_command: float = _A_COMMAND) -> None:
+def _slow_down(system: System, seconds: float, a_command: float = _A_COMMAND) -> None:
     for link in system.store_links():
         system.proxies.slow(link, a_command)
     time.sleep(seconds)
@@ -67,7 +67,7 @@ def _step_down(system: System, seconds: float) -> None:
 
 STORE_FAULTS: Final[Mapping[str, Callable[[System, float], None]]] = {
     "hold": _hold,
-    "slow": _slow,
+    "slow": _slow_down,
     "cut": _cut,
     "restart": _restart,
     "step-down": _step_down,

@@ -33,8 +33,8 @@ from parley.v1.memory_pb2 import PastDebate, RateDebateRequest, RecallRequest
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from parley.v1.ratings_pb2 import RecordFeedbackRequest
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
-from tests.chaos.crashing import both, whole
-from tests.chaos.driver import Clients, spec, until_answered
+from tests.chaos.crashing import check_all, name_both_points
+from tests.chaos.driver import Clients, call_until_answered, spec
 from tests.chaos.harness import System
 from tests.support.orchestration import until
 
@@ -88,9 +88,9 @@ _OF_MEMORY = [
     "update.debates.unfinished:1",
 ]
 _POINTS = [
-    *(("memory", crash) for point in _OF_MEMORY for crash in both(point)),
-    *(("orchestrator-1", crash) for point in _OF_THE_OWNER for crash in both(point)),
-    *(("ratings", crash) for crash in both("append:1")),
+    *(("memory", crash) for point in _OF_MEMORY for crash in name_both_points(point)),
+    *(("orchestrator-1", crash) for point in _OF_THE_OWNER for crash in name_both_points(point)),
+    *(("ratings", crash) for crash in name_both_points("append:1")),
 ]
 _OF_FEEDBACK = [
     *(
@@ -102,10 +102,10 @@ _OF_FEEDBACK = [
             "call.rate:1",
             "update.feedback.is_reported:1",
         )
-        for crash in both(point)
+        for crash in name_both_points(point)
     ),
-    *(("ratings", crash) for crash in both("append:1")),
-    *(("memory", crash) for crash in both("insert.approvals:1")),
+    *(("ratings", crash) for crash in name_both_points("append:1")),
+    *(("memory", crash) for crash in name_both_points("insert.approvals:1")),
 ]
 _OF_FORGETTING = [
     "insert.tombstones:1",
@@ -117,7 +117,7 @@ _OF_FORGETTING = [
     "delete.pattern_contributions:1",
     "delete.debates:1",
 ]
-_FORGETTING = [crash for point in _OF_FORGETTING for crash in both(point)]
+_FORGETTING = [crash for point in _OF_FORGETTING for crash in name_both_points(point)]
 
 
 @pytest.fixture(autouse=True)
@@ -187,7 +187,7 @@ async def record_anew(system: System, case: Case, events: Sequence[Event], tenan
 
 async def list_kept(system: System, case: Case, tenant: str) -> dict[str, list[Message]]:
     """As `read_kept`, once the services that were started again are reached."""
-    return await until_answered(lambda: read_kept(system, case, tenant))
+    return await call_until_answered(lambda: read_kept(system, case, tenant))
 
 
 async def read_kept(system: System, case: Case, tenant: str) -> dict[str, list[Message]]:
@@ -259,7 +259,7 @@ async def is_as_without_a_kill(system: System, clients: Clients, case: Case, *va
     assert (await clients.client.get_analysis(case.debate)).analysis.claims == analysed.claims
 
 
-async def closed_case(system: System, clients: Clients) -> Case:
+async def close_case(system: System, clients: Clients) -> Case:
     case = await create_case(clients)
     await clients.watch(case.debate)
     return case
@@ -275,7 +275,7 @@ async def test_what_follows_an_answer_is_as_if_no_process_had_been_killed(
     await asyncio.to_thread(system.died, service)
     system.start(service)
     await watching
-    await whole(clients)
+    await check_all(clients)
     await is_as_without_a_kill(system, clients, case)
 
 
@@ -284,12 +284,12 @@ async def test_feedback_counts_once_when_a_process_is_killed(
     system: System, clients: Clients, service: str, crash: str
 ) -> None:
     system.make_ready()
-    case = await closed_case(system, clients)
+    case = await close_case(system, clients)
     system.restart(service, crash=crash)
     request_id = uuid.uuid4().hex
     async with ParleyClient(system.target("orchestrator-1"), patience=60) as first:
         giving = asyncio.create_task(
-            until_answered(lambda: first.submit_feedback(case.debate, 1, "Good.", request_id=request_id))
+            call_until_answered(lambda: first.submit_feedback(case.debate, 1, "Good.", request_id=request_id))
         )
         await asyncio.to_thread(system.died, service)
         system.start(service)
@@ -308,9 +308,9 @@ async def test_nothing_is_left_of_a_debate_that_is_forgotten_while_memory_is_kil
     system: System, clients: Clients, crash: str
 ) -> None:
     system.make_ready()
-    case = await closed_case(system, clients)
+    case = await close_case(system, clients)
     system.restart("memory", crash=crash)
-    forgetting = asyncio.create_task(until_answered(lambda: clients.client.forget_memory(case.debate)))
+    forgetting = asyncio.create_task(call_until_answered(lambda: clients.client.forget_memory(case.debate)))
     await asyncio.to_thread(system.died, "memory")
     system.start("memory")
     await forgetting

@@ -46,12 +46,12 @@ def prompt(key: str) -> str:
     return f"You are of {MARK} Do {key}"
 
 
-def done(key: str) -> StepSucceeded:
+def make_success(key: str) -> StepSucceeded:
     text = f"Answer {digest_of(PATH, MODEL, prompt(key))[:8]}: yes."
     return StepSucceeded(work=work(key), digest="d", reply=Reply(text=text))
 
 
-def begun(key: str) -> StepStarted:
+def make_start(key: str) -> StepStarted:
     return StepStarted(work=work(key), digest="d")
 
 
@@ -67,17 +67,17 @@ CLOSED = (1, create_event("closed", Closed()))
 GOOD: tuple[Event, ...] = (
     CREATED,
     CLAIMED,
-    (1, create_event(ADA, begun(ADA), 1)),
-    (1, create_event(BO, begun(BO), 1)),
+    (1, create_event(ADA, make_start(ADA), 1)),
+    (1, create_event(BO, make_start(BO), 1)),
     INTERVENED,
-    (1, create_event(ADA, done(ADA), 1)),
-    (1, create_event(BO, done(BO), 1)),
+    (1, create_event(ADA, make_success(ADA), 1)),
+    (1, create_event(BO, make_success(BO), 1)),
     CONCLUDED,
     CLOSED,
 )
 
 
-def stored(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
+def make_records(events: Sequence[Event], *, seconds: float = 1.0) -> list[Record]:
     """Records of one event each, a second after the other from noon on."""
     records, before = [], GENESIS
     for number, (epoch, event) in enumerate(events, start=1):
@@ -117,14 +117,14 @@ def call(key: str, started: float, ended: float, number: int = 1) -> ModelCall:
     )
 
 
-def seen(records: Sequence[Record]) -> list[Seen]:
+def list_seen(records: Sequence[Record]) -> list[Seen]:
     read = [LogEvent.FromString(entry) for record in records for entry in record.entries]
     return [Seen(each.sequence, kind_of(each), each.hash) for each in read]
 
 
 def history(events: Sequence[Event] = GOOD, **changed: Any) -> History:
-    records = stored(events)
-    whole = seen(records)
+    records = make_records(events)
+    whole = list_seen(records)
     made = History(
         accepted=(Accepted(DEBATE, "req", MARK),),
         logs={DEBATE: records},
@@ -146,7 +146,7 @@ def test_a_whole_history_is_not_found_fault_with() -> None:
     assert (report.debates, report.events, report.steps, report.calls) == (1, 9, 2, 2)
 
 
-def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
+def add_events(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
     return (*GOOD[:at], *more, *GOOD[at:])
 
 
@@ -155,34 +155,48 @@ def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
     [
         pytest.param("complete", (), id="accepted and never stored"),
         pytest.param("closed", GOOD[:-1], id="left lying before its end"),
-        pytest.param("closed", also(CLOSED), id="closed twice"),
-        pytest.param("concluded", also(CONCLUDED, at=8), id="concluded twice"),
+        pytest.param("closed", add_events(CLOSED), id="closed twice"),
+        pytest.param("concluded", add_events(CONCLUDED, at=8), id="concluded twice"),
         pytest.param("concluded", (*GOOD[:7], CLOSED), id="closed without a conclusion"),
         pytest.param("complete", GOOD[1:], id="never created"),
         pytest.param(
-            "complete", also((1, create_event("x", Warned(message="late")))), id="written to after its end"
+            "complete",
+            add_events((1, create_event("x", Warned(message="late")))),
+            id="written to after its end",
         ),
         pytest.param(
             "complete",
-            also((1, create_event("f", DebateFailed(failure=DebateFailure(reason="X", message="y")))), at=7),
+            add_events(
+                (1, create_event("f", DebateFailed(failure=DebateFailure(reason="X", message="y")))), at=7
+            ),
             id="failed",
         ),
         pytest.param(
-            "claims", also((2, create_event("x", Warned(message="?"))), at=6), id="an epoch nobody claimed"
-        ),
-        pytest.param(
-            "claims", also((3, create_event("claim/3", Claimed(owner="b"))), at=6), id="an epoch skipped"
+            "claims",
+            add_events((2, create_event("x", Warned(message="?"))), at=6),
+            id="an epoch nobody claimed",
         ),
         pytest.param(
             "claims",
-            also((2, create_event("claim/2", Claimed(owner="b"))), at=6),
+            add_events((3, create_event("claim/3", Claimed(owner="b"))), at=6),
+            id="an epoch skipped",
+        ),
+        pytest.param(
+            "claims",
+            add_events((2, create_event("claim/2", Claimed(owner="b"))), at=6),
             id="written by the owner before",
         ),
-        pytest.param("steps", also((1, create_event(ADA, done(ADA), 1)), at=6), id="a second outcome"),
         pytest.param(
-            "steps", also((1, create_event(ADA, done(ADA), 2)), at=6), id="a second attempt unasked"
+            "steps", add_events((1, create_event(ADA, make_success(ADA), 1)), at=6), id="a second outcome"
         ),
-        pytest.param("steps", also((1, create_event(ADA, begun(ADA), 1)), at=6), id="started again"),
+        pytest.param(
+            "steps",
+            add_events((1, create_event(ADA, make_success(ADA), 2)), at=6),
+            id="a second attempt unasked",
+        ),
+        pytest.param(
+            "steps", add_events((1, create_event(ADA, make_start(ADA), 1)), at=6), id="started again"
+        ),
         pytest.param("steps", (*GOOD[:2], *GOOD[3:]), id="an outcome of nothing"),
         pytest.param(
             "steps",
@@ -195,17 +209,19 @@ def also(*more: Event, at: int = len(GOOD)) -> tuple[Event, ...]:
         ),
         pytest.param(
             "steps",
-            also(*[(1, create_event("note", Warned(message="!")))] * 2, at=6),
+            add_events(*[(1, create_event("note", Warned(message="!")))] * 2, at=6),
             id="the same note recorded twice",
         ),
         pytest.param(
             "interventions",
-            also((1, create_event("again", INTERVENED[1].intervened)), at=6),
+            add_events((1, create_event("again", INTERVENED[1].intervened)), at=6),
             id="an intervention twice",
         ),
         pytest.param("interventions", (*GOOD[:4], *GOOD[5:]), id="an intervention answered and not recorded"),
         pytest.param(
-            "plan", also((1, create_event("x", done("x"), 1)), at=6), id="an answer nobody asked for"
+            "plan",
+            add_events((1, create_event("x", make_success("x"), 1)), at=6),
+            id="an answer nobody asked for",
         ),
     ],
 )
@@ -214,31 +230,31 @@ def test_a_log_that_breaks_a_promise_is_noticed(rule: str, events: tuple[Event, 
 
 
 def test_a_missing_record_is_noticed() -> None:
-    records = stored(GOOD)
+    records = make_records(GOOD)
     assert {"dense", "chain"} <= rules(history(logs={DEBATE: [*records[:3], *records[4:]]}))
 
 
 def test_a_changed_payload_is_noticed() -> None:
-    records = stored(GOOD)
+    records = make_records(GOOD)
     spoiled = replace(records[5], entries=(records[5].entries[0].replace(b": yes.", b": no!."),))
     assert rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]})) == {"chain"}
 
 
 def test_a_record_moved_behind_the_end_is_noticed() -> None:
     """What a log without its lock does to the append of an owner that was left behind."""
-    records = stored(GOOD)
+    records = make_records(GOOD)
     moved = replace(records[5], first=10)
     assert {"dense", "chain"} <= rules(history(logs={DEBATE: [*records, moved]}))
 
 
 def test_an_entry_that_cannot_be_read_is_noticed() -> None:
-    records = stored(GOOD)
+    records = make_records(GOOD)
     spoiled = replace(records[5], entries=(b"{",))
     assert "chain" in rules(history(logs={DEBATE: [*records[:5], spoiled, *records[6:]]}))
 
 
 def test_time_that_runs_back_is_noticed() -> None:
-    assert "time" in rules(history(logs={DEBATE: stored(GOOD, seconds=-1.0)}))
+    assert "time" in rules(history(logs={DEBATE: make_records(GOOD, seconds=-1.0)}))
 
 
 @pytest.mark.parametrize(
@@ -256,12 +272,12 @@ def test_time_that_runs_back_is_noticed() -> None:
     ],
 )
 def test_a_watcher_that_did_not_see_a_prefix_is_noticed(streams: Any) -> None:
-    watch = Watch(DEBATE, 0, streams(seen(stored(GOOD))), ended=True)
+    watch = Watch(DEBATE, 0, streams(list_seen(make_records(GOOD))), ended=True)
     assert rules(history(watches=(watch,))) == {"watch"}
 
 
 def test_a_watcher_that_was_cut_off_and_began_later_saw_what_it_should() -> None:
-    whole = seen(stored(GOOD))
+    whole = list_seen(make_records(GOOD))
     assert not rules(history(watches=(Watch(DEBATE, 3, (whole[3:6], []), ended=False),)))
 
 

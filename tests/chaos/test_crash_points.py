@@ -10,7 +10,7 @@ from parley.runtime.channel import channel
 from parley.v1.memory_pb2 import RecallRequest
 from parley.v1.memory_pb2_grpc import MemoryServiceStub
 from parley.v1.panel_pb2 import Termination, TerminationRule
-from tests.chaos.crashing import both, created, each_killed, whole
+from tests.chaos.crashing import check_all, create_debate, kill_each, name_both_points
 from tests.chaos.driver import Clients
 from tests.chaos.harness import GATEWAYS, System
 
@@ -70,10 +70,10 @@ async def test_a_debate_goes_on_elsewhere_when_its_owner_is_killed(
     system: System, clients: Clients, point: str
 ) -> None:
     async def debate(owner: str, crash: str) -> None:
-        await clients.watch(await created(clients, f"owner-{crash}", at=owner, **_SPECS.get(point, {})))
+        await clients.watch(await create_debate(clients, f"owner-{crash}", at=owner, **_SPECS.get(point, {})))
 
-    await each_killed(system, both(point), debate)
-    await whole(clients)
+    await kill_each(system, name_both_points(point), debate)
+    await check_all(clients)
 
 
 @moments
@@ -82,13 +82,13 @@ async def test_a_debate_goes_on_elsewhere_when_the_one_who_takes_it_over_is_kill
     system: System, clients: Clients, when: str, point: str
 ) -> None:
     system.make_ready("orchestrator-1", crash=f"{when}:{point}")
-    debate = await created(clients, f"heir-{when}-{point}", at="orchestrator-2", rounds=2)
+    debate = await create_debate(clients, f"heir-{when}-{point}", at="orchestrator-2", rounds=2)
     system.kill("orchestrator-2")
     system.kill("orchestrator-3")
     await asyncio.to_thread(system.died, "orchestrator-1")
     system.start("orchestrator-3")
     await clients.watch(debate)
-    await whole(clients)
+    await check_all(clients)
 
 
 @pytest.mark.parametrize("point", _GATEWAYS)
@@ -97,12 +97,12 @@ async def test_a_call_is_made_again_when_its_gateway_is_killed(
 ) -> None:
     system.make_ready("gateway-1", crash=f"before:{point}")
     system.restart("gateway-2", crash=f"after:{point}")
-    creating = asyncio.create_task(created(clients, f"gateway-{point}", rounds=2))
+    creating = asyncio.create_task(create_debate(clients, f"gateway-{point}", rounds=2))
     for name in GATEWAYS:
         await asyncio.to_thread(system.died, name)
         system.start(name)
     await clients.watch(await creating)
-    await whole(clients)
+    await check_all(clients)
 
 
 @moments
@@ -111,12 +111,12 @@ async def test_what_follows_from_a_debate_is_recorded_once_when_its_service_is_k
     system: System, clients: Clients, when: str, service: str, point: str
 ) -> None:
     system.make_ready(service, crash=f"{when}:{point}")
-    debate = await created(clients, f"{service}-{when}-{point}")
+    debate = await create_debate(clients, f"{service}-{when}-{point}")
     watching = asyncio.create_task(clients.watch(debate))
     await asyncio.to_thread(system.died, service)
     system.start(service)
     await watching
-    await whole(clients)
+    await check_all(clients)
 
 
 @pytest.mark.parametrize(("service", "point"), _MEMORY)
@@ -124,12 +124,12 @@ async def test_a_debate_is_remembered_once_when_memory_or_its_owner_is_killed(
     system: System, clients: Clients, service: str, point: str
 ) -> None:
     system.make_ready(service, crash=point)
-    debate = await created(clients, f"memory-{service}-{point}", at="orchestrator-1")
+    debate = await create_debate(clients, f"memory-{service}-{point}", at="orchestrator-1")
     watching = asyncio.create_task(clients.watch(debate))
     await asyncio.to_thread(system.died, service)
     system.start(service)
     await watching
-    await whole(clients)
+    await check_all(clients)
     async with channel(system.target("memory")) as opened:
         text = "Which way of building it lasts longest?"
         recall = MemoryServiceStub(opened).Recall(RecallRequest(text=text, floor_percent=1, limit=100))
@@ -141,22 +141,22 @@ async def test_an_intervention_is_taken_up_once_when_the_owner_is_killed(
     system: System, clients: Clients, act: str, point: str
 ) -> None:
     async def debate(owner: str, crash: str) -> None:
-        made = await created(clients, f"act-{act}-{crash}", at=owner, rounds=2)
+        made = await create_debate(clients, f"act-{act}-{crash}", at=owner, rounds=2)
         assert (await clients.intervene(made, act, at=owner)).sequence
         if act == "pause":
             assert (await clients.intervene(made, "resume")).sequence
         await clients.watch(made)
 
-    await each_killed(system, both(point), debate)
-    await whole(clients)
+    await kill_each(system, name_both_points(point), debate)
+    await check_all(clients)
 
 
-@pytest.mark.parametrize("crash", [*both("append.resumed:1"), "before:update.debates.open:1"])
+@pytest.mark.parametrize("crash", [*name_both_points("append.resumed:1"), "before:update.debates.open:1"])
 async def test_a_paused_debate_is_resumed_once_when_the_owner_is_killed(
     system: System, clients: Clients, crash: str
 ) -> None:
     system.make_ready()
-    debate = await created(clients, f"resumed-{crash}", rounds=2)
+    debate = await create_debate(clients, f"resumed-{crash}", rounds=2)
     assert (await clients.intervene(debate, "pause")).sequence
     for name in ("orchestrator-2", "orchestrator-3"):
         system.kill(name)
@@ -166,7 +166,7 @@ async def test_a_paused_debate_is_resumed_once_when_the_owner_is_killed(
     system.start("orchestrator-2")
     assert (await resuming).sequence
     await clients.watch(debate)
-    await whole(clients)
+    await check_all(clients)
 
 
 @moments
@@ -175,8 +175,8 @@ async def test_a_debate_goes_on_elsewhere_when_its_owner_is_killed_while_it_give
 ) -> None:
     system.make_ready("orchestrator-1", crash=f"{when}:update.debates.address+alive+owner:1")
     with system.rules({"match": {"prompt": "of case-drained"}, "latency": {"median": 0.3}}):
-        debate = await created(clients, f"drained-{when}", at="orchestrator-1")
+        debate = await create_debate(clients, f"drained-{when}", at="orchestrator-1")
         await asyncio.to_thread(system.terminate, "orchestrator-1")
         system.died("orchestrator-1", 1.0)
         await clients.watch(debate)
-    await whole(clients)
+    await check_all(clients)

@@ -12,7 +12,7 @@ from parley.v1 import gateway_pb2, gateway_pb2_grpc
 from parley.v1.debate_pb2 import DEBATE_STATUS_PAUSED, DebateLimits
 from parley.v1.event_pb2 import Event
 from parley.v1.panel_pb2 import TERMINATION_RULE_FIXED, Termination
-from tests.chaos.crashing import both, created, each_killed, whole
+from tests.chaos.crashing import check_all, create_debate, kill_each, name_both_points
 from tests.chaos.driver import Clients
 from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, System
 from tests.support.checked_format import AFTER, BEFORE, CHECKED
@@ -35,7 +35,7 @@ def _proposals(model: str, **match: int) -> Mapping[str, object]:
 
 @pytest.mark.parametrize(
     "points",
-    [both("append.limit_reached:1"), ("after:call.cancel:1", "after:append.step_failed:1")],
+    [name_both_points("append.limit_reached:1"), ("after:call.cancel:1", "after:append.step_failed:1")],
     ids=["limit", "failure"],
 )
 async def test_who_is_late_is_left_out_once_when_the_owner_is_killed(
@@ -45,14 +45,14 @@ async def test_who_is_late_is_left_out_once_when_the_owner_is_killed(
 
     async def debate(owner: str, crash: str) -> None:
         limits = DebateLimits(round=_ROUND)
-        made = await created(
+        made = await create_debate(
             clients, f"late-{crash}", at=owner, agents=3, models={"cy": model}, limits=limits
         )
         await clients.watch(made)
 
     with system.rules({"match": _proposals(model), "latency": _HANGS}):
-        await each_killed(system, points, debate)
-        await whole(clients, "ROUND_TIMEOUT")
+        await kill_each(system, points, debate)
+        await check_all(clients, "ROUND_TIMEOUT")
 
 
 async def test_providers_are_waited_for_and_asked_again_when_the_owner_is_killed(
@@ -62,24 +62,24 @@ async def test_providers_are_waited_for_and_asked_again_when_the_owner_is_killed
 
     async def debate(owner: str, crash: str) -> None:
         limits = DebateLimits(call=_SECOND)
-        made = await created(clients, f"wait-{crash}", at=owner, models={"bo": model}, limits=limits)
+        made = await create_debate(clients, f"wait-{crash}", at=owner, models={"bo": model}, limits=limits)
         await clients.watch(made)
 
     with system.rules({"match": _proposals(model, occurrence=1), "latency": _HANGS}):
-        await each_killed(system, ("before:append.wait_started:1", "after:append.wait_finished:1"), debate)
-        await whole(clients, "CALL_TIMEOUT", "PROVIDER_UNAVAILABLE")
+        await kill_each(system, ("before:append.wait_started:1", "after:append.wait_finished:1"), debate)
+        await check_all(clients, "CALL_TIMEOUT", "PROVIDER_UNAVAILABLE")
 
 
 async def test_a_person_is_asked_and_heard_once_when_the_owner_is_killed(
     system: System, clients: Clients
 ) -> None:
     async def debate(owner: str, crash: str) -> None:
-        made = await created(clients, f"person-{crash}", at=owner, format=CHECKED.id)
+        made = await create_debate(clients, f"person-{crash}", at=owner, format=CHECKED.id)
         await _go_on_twice(clients, made)
 
     points = "after:append.checkpoint_opened:1", "after:append.checkpoint_closed:1"
-    await each_killed(system, points, debate)
-    await whole(clients)
+    await kill_each(system, points, debate)
+    await check_all(clients)
 
 
 async def test_a_person_who_does_not_come_is_asked_again_later_when_the_owner_is_killed(
@@ -87,17 +87,17 @@ async def test_a_person_who_does_not_come_is_asked_again_later_when_the_owner_is
 ) -> None:
     owner, *heirs = ORCHESTRATORS
     limits = DebateLimits(checkpoint=_SECOND)
-    for point in both("append.checkpoint_expired:1"):
+    for point in name_both_points("append.checkpoint_expired:1"):
         system.make_ready(owner, crash=point)
         for name in heirs:  # a debate that waits has no owner, and any replica may find that nobody came
             system.kill(name)
-        made = await created(clients, f"absent-{point}", at=owner, format=CHECKED.id, limits=limits)
+        made = await create_debate(clients, f"absent-{point}", at=owner, format=CHECKED.id, limits=limits)
         await asyncio.to_thread(system.died, owner)
         system.make_ready()
-        await _heard(clients, made, "paused")
+        await _wait_for_events(clients, made, "paused")
         assert (await clients.intervene(made, "resume")).sequence
         await _go_on_twice(clients, made)
-    await whole(clients)
+    await check_all(clients)
 
 
 async def test_a_call_is_made_again_when_its_gateway_is_killed_while_it_says_that_it_lives(
@@ -106,12 +106,12 @@ async def test_a_call_is_made_again_when_its_gateway_is_killed_while_it_says_tha
     system.make_ready("gateway-1", crash="before:insert.replicas:1")
     system.restart("gateway-2", crash="after:update.replicas:2")
     with system.rules({"match": {"prompt": "of case-lives"}, "latency": {"median": 0.5}}):
-        creating = asyncio.create_task(created(clients, "lives"))
+        creating = asyncio.create_task(create_debate(clients, "lives"))
         for name in GATEWAYS:
             await asyncio.to_thread(system.died, name)
             system.start(name)
         await clients.watch(await creating)
-    await whole(clients)
+    await check_all(clients)
 
 
 async def test_a_route_without_a_key_is_left_alone_when_its_gateway_is_killed_on_finding_out(
@@ -126,11 +126,13 @@ async def test_a_route_without_a_key_is_left_alone_when_its_gateway_is_killed_on
     }  # calls of one step then count as one failure, and only three rounds have three
     rounds = Termination(rule=TERMINATION_RULE_FIXED)
     with system.rules({"match": {"model": model}, "fault": refused, "latency": overlaps}):
-        debate = await created(clients, "key", agents=3, rounds=3, models={"cy": model}, termination=rounds)
+        debate = await create_debate(
+            clients, "key", agents=3, rounds=3, models={"cy": model}, termination=rounds
+        )
         await asyncio.to_thread(system.died, "gateway-1")
         system.start("gateway-1")
         await clients.watch(debate)
-    await whole(clients, "PROVIDER_AUTH", "NO_ROUTE_AVAILABLE")
+    await check_all(clients, "PROVIDER_AUTH", "NO_ROUTE_AVAILABLE")
 
 
 @pytest.mark.parametrize(
@@ -147,21 +149,21 @@ async def test_a_call_that_is_stopped_at_another_gateway_is_made_again_when_one_
     system.make_ready("gateway-1", crash=crash if name == "gateway-1" else "")
     system.kill("gateway-2")
     with system.rules({"match": _proposals(model, occurrence=1), "latency": _HANGS}):
-        debate = await created(clients, f"stopped-{crash}", models={"bo": model})
-        await _heard(clients, debate, "step_started", "round/1/propose/bo")
+        debate = await create_debate(clients, f"stopped-{crash}", models={"bo": model})
+        await _wait_for_events(clients, debate, "step_started", "round/1/propose/bo")
         system.start("gateway-2", crash=crash if name == "gateway-2" else "")
         call = gateway_pb2.CallId(
             tenant="default", debate_id=debate, step="round/1/propose/bo", step_attempt=1
         )
-        stopping = asyncio.create_task(_stopped(system, call))
+        stopping = asyncio.create_task(_stop_call(system, call))
         await asyncio.to_thread(system.died, name)
         await stopping
         system.start(name)
         await clients.watch(debate)
-    await whole(clients)
+    await check_all(clients)
 
 
-async def _stopped(system: System, call: gateway_pb2.CallId) -> None:
+async def _stop_call(system: System, call: gateway_pb2.CallId) -> None:
     """Ask the second gateway to stop a call until one of them has done so, or has died of it."""
     async with channel(system.target("gateway-2")) as connection:
         stub = gateway_pb2_grpc.GatewayServiceStub(connection)
@@ -193,7 +195,9 @@ async def _go_on(clients: Clients, debate: str, key: str, act: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def _heard(clients: Clients, debate: str, kind: str, key: str = "", *, count: int = 1) -> None:
+async def _wait_for_events(
+    clients: Clients, debate: str, kind: str, key: str = "", *, count: int = 1
+) -> None:
     """Watch a debate until it has so many events of a kind."""
     async with asyncio.timeout(30):
         async for event in clients.client.watch(debate):

@@ -17,8 +17,8 @@ from parley.v1.hook_pb2 import (
     HookTarget,
     WebhookTarget,
 )
-from tests.chaos.crashing import both, created
-from tests.chaos.driver import Clients, until_answered
+from tests.chaos.crashing import create_debate, name_both_points
+from tests.chaos.driver import Clients, call_until_answered
 from tests.chaos.harness import ORCHESTRATORS, System
 from tests.support.orchestration import until
 from tests.support.webhook_receiver import WebhookReceiver, answers, breaks_off, webhook_receiver
@@ -38,7 +38,7 @@ _POINTS: Final = [
     *(f"call.send:{number}" for number in range(2, 5)),
 ]
 """There are at least so many: a debate is marked, its two deliveries are created, the mark goes; each is taken, sent and recorded."""
-_CRASHES: Final = [crash for point in _POINTS for crash in reversed(both(point))]
+_CRASHES: Final = [crash for point in _POINTS for crash in reversed(name_both_points(point))]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ async def list_delivered(clients: Clients) -> list[Delivery]:
 
 async def hold_debate(clients: Clients, name: str) -> str:
     """Hold a debate that has no budget to speak of; return its id."""
-    debate = await created(clients, f"delivery-{name}", limits=_BUDGET)
+    debate = await create_debate(clients, f"delivery-{name}", limits=_BUDGET)
     await clients.watch(debate)
     return debate
 
@@ -81,7 +81,7 @@ async def check_deliveries(
     """Kill the orchestrator at a point of its deliveries, and check what arrives. Return how often something came again."""
     start(system, clock, crash)
     target = HookTarget(webhook=WebhookTarget(url=f"{receiver.url}hook"))
-    hook = await until_answered(lambda: clients.client.create_hook("ci", target, _EVENTS))
+    hook = await call_until_answered(lambda: clients.client.create_hook("ci", target, _EVENTS))
     receiver.secrets["hook"] = hook.secret
     holding = [asyncio.create_task(hold_debate(clients, f"{crash}-{number}")) for number in range(_DEBATES)]
     await asyncio.to_thread(system.died, _OWNER)
@@ -89,11 +89,11 @@ async def check_deliveries(
     await asyncio.to_thread(start, system, clock)
     debates = await asyncio.gather(*holding)
 
-    async def all_arrived() -> list[Delivery]:
-        found = await until_answered(lambda: list_delivered(clients))
+    async def list_if_all_arrived() -> list[Delivery]:
+        found = await call_until_answered(lambda: list_delivered(clients))
         return found if len(found) == _DEBATES * len(_EVENTS) else []
 
-    delivered = await until(all_arrived, "all are delivered", within=120)
+    delivered = await until(list_if_all_arrived, "all are delivered", within=120)
     await clients.client.delete_hook(hook.hook.id)
     told: dict[str, list[int]] = defaultdict(list)
     for each in receiver.got:

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from parley.client import ParleyError
-from tests.chaos.driver import until_answered
+from tests.chaos.driver import call_until_answered
 
 
 class Call:
@@ -25,10 +25,10 @@ async def test_a_call_is_made_again_whatever_the_status_of_its_broken_connection
         ParleyError(grpc.StatusCode.DEADLINE_EXCEEDED, "", "Deadline Exceeded"),
         ParleyError(grpc.StatusCode.UNKNOWN, "", "Stream removed (Deadline Exceeded)"),
     ]
-    assert await until_answered(Call(broken)) == "answered"
+    assert await call_until_answered(Call(broken)) == "answered"
 
 
 async def test_a_refused_call_is_not_made_again() -> None:
     refused = ParleyError(grpc.StatusCode.FAILED_PRECONDITION, "DEBATE_ENDED", "it has ended")
     with pytest.raises(ParleyError, match="it has ended"):
-        await until_answered(Call([refused]))
+        await call_until_answered(Call([refused]))

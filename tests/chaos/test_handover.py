@@ -19,13 +19,13 @@ from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED
 from parley.v1.event_pb2 import Event
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.chaos.checker import check
-from tests.chaos.crashing import whole
+from tests.chaos.crashing import check_all
 from tests.chaos.driver import Clients, spec
-from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System, running_system
+from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, System, run_system
 from tests.chaos.nursery import ROOT
 from tests.chaos.process import ADDED_FORMAT, CHANGED_FORMAT
 from tests.contract.mongodb_server import Server
-from tests.support.memory_mongodb import running_memory_mongodb
+from tests.support.memory_mongodb import run_memory_mongodb
 from tests.support.orchestration import kind_of
 
 _PATIENT: Final = {"PARLEY_LEASE_SECONDS": "600", "PARLEY_POLL_SECONDS": "1"}
@@ -57,8 +57,8 @@ async def patient(system: System) -> AsyncIterator[System]:
 def quick(tmp_path: Path) -> Iterator[System]:
     """A system on a store that answers in a tenth of a millisecond, as a real one does: many watchers wear the stand-in out."""
     with (
-        running_memory_mongodb() as url,
-        running_system(tmp_path, store=Server(url, "in memory")) as system,
+        run_memory_mongodb() as url,
+        run_system(tmp_path, store=Server(url, "in memory")) as system,
     ):
         yield system
 
@@ -69,13 +69,13 @@ def _be_patient(system: System) -> None:
         system.restart(name, variables=_PATIENT)
 
 
-async def _watched(target: str, debate: str) -> Sequence[int]:
+async def _watch_to_end(target: str, debate: str) -> Sequence[int]:
     """Watch a debate to its end with the client that everybody uses, and return the sequences that were seen."""
     async with ParleyClient(target) as client:
         return [event.sequence async for event in client.watch(debate) if isinstance(event, Event)]
 
 
-async def _claimed(clients: Clients, debate: str, count: int) -> tuple[float, float]:
+async def _wait_for_claim(clients: Clients, debate: str, count: int) -> tuple[float, float]:
     """Wait for a debate's claim of that number; return its time and how long nothing had been recorded before it."""
     before = 0.0
     async with asyncio.timeout(60):
@@ -93,7 +93,7 @@ async def _claimed(clients: Clients, debate: str, count: int) -> tuple[float, fl
 async def test_a_replica_that_is_asked_to_stop_delays_no_debate_and_no_watcher_hears_of_it(
     patient: System, clients: Clients
 ) -> None:
-    await _handed_over(patient, clients, 3)
+    await _hand_over(patient, clients, 3)
 
 
 @pytest.mark.long
@@ -103,17 +103,20 @@ async def test_50_debates_on_three_of_which_one_is_asked_to_stop_are_not_delayed
 ) -> None:
     _be_patient(quick)
     async with Clients(quick) as clients:
-        await _handed_over(quick, clients, 50)
+        await _hand_over(quick, clients, 50)
 
 
-async def _handed_over(system: System, clients: Clients, count: int) -> None:
+async def _hand_over(system: System, clients: Clients, count: int) -> None:
     """Stop one of three orchestrators under so many watched debates; each has to go on within the time that a handover takes."""
     with system.rules(_SLOW):
         debates = await asyncio.gather(
-            *(_created(clients, f"drained-{number}", ORCHESTRATORS[number % 3]) for number in range(count))
+            *(
+                _create_debate(clients, f"drained-{number}", ORCHESTRATORS[number % 3])
+                for number in range(count)
+            )
         )
-        watchers = [asyncio.create_task(_watched(system.target(), each)) for each in debates]
-        await _all_owned(system, count)
+        watchers = [asyncio.create_task(_watch_to_end(system.target(), each)) for each in debates]
+        await _wait_until_all_owned(system, count)
         before = time.time()
         await asyncio.to_thread(system.terminate, "orchestrator-1")
         ended = time.time() - before
@@ -122,17 +125,17 @@ async def _handed_over(system: System, clients: Clients, count: int) -> None:
         assert list(sequences) == list(range(1, len(sequences) + 1))
     moved = [each for each in debates if await _claims(clients, each) > 1]
     assert moved, "the one that stopped owned none"
-    handed = [await _claimed(clients, each, 2) for each in moved]
+    handed = [await _wait_for_claim(clients, each, 2) for each in moved]
     handover = max(at for at, _ in handed) - before
     sys.stdout.write(
         f"{len(moved)} of {count} debates handed over: the process ended after {ended:.2f} s, the last claim came "
         f"after {handover:.2f} s, longest without an event {max(gap for _, gap in handed):.2f} s\n"
     )
     assert handover < _HANDOVER_SECONDS
-    await whole(clients)
+    await check_all(clients)
 
 
-async def _all_owned(system: System, count: int) -> None:
+async def _wait_until_all_owned(system: System, count: int) -> None:
     """Wait until so many debates run, each in the hands of an orchestrator."""
     async with asyncio.timeout(120), open_store(system.store_url, "orchestrator") as store:
         index = DebateIndex(store.documents)
@@ -142,7 +145,7 @@ async def _all_owned(system: System, count: int) -> None:
             await asyncio.sleep(0.2)
 
 
-async def _created(clients: Clients, name: str, at: str, debate_format: str = "panel@1") -> str:
+async def _create_debate(clients: Clients, name: str, at: str, debate_format: str = "panel@1") -> str:
     mark = f"case-{name}-{uuid.uuid4().hex[:6]}."
     asked = spec(mark, rounds=2, format=debate_format, settings=_SETTINGS.get(debate_format))
     return await clients.create(asked, mark, at=at)
@@ -176,13 +179,13 @@ def old_code(tmp_path: Path, record_property: Callable[[str, object], None]) -> 
 @pytest.fixture
 def mixed(system: System, old_code: Path) -> Iterator[System]:
     """A system whose services are all of the version before."""
-    _all_of(system, old_code)
+    _restart_all(system, old_code)
     yield system
     for name in _SERVICES:
         system.restart(name)
 
 
-def _all_of(system: System, code: Path) -> None:
+def _restart_all(system: System, code: Path) -> None:
     for name in _SERVICES:
         if system.alive(name):
             system.kill(name)
@@ -209,8 +212,8 @@ class _Held:
         self._watchers: list[asyncio.Task[Sequence[int]]] = []
 
     async def begin(self, name: str, at: str, debate_format: str = "panel@1") -> str:
-        self.debates.append(await _created(self._clients, name, at, debate_format))
-        self._watchers.append(asyncio.create_task(_watched(self._system.target(), self.debates[-1])))
+        self.debates.append(await _create_debate(self._clients, name, at, debate_format))
+        self._watchers.append(asyncio.create_task(_watch_to_end(self._system.target(), self.debates[-1])))
         return self.debates[-1]
 
     async def end_well(self) -> None:
@@ -237,7 +240,7 @@ async def test_a_release_is_rolled_out_and_back_over_one_store_and_no_debate_is_
         await held.end_well()
 
 
-async def _criticized(clients: Clients, debate: str) -> None:
+async def _wait_for_critique(clients: Clients, debate: str) -> None:
     """Wait until the first critique of a panel is recorded: from there on, its words are of one version."""
     async with asyncio.timeout(60):
         async for event in clients.client.watch(debate):
@@ -252,7 +255,7 @@ async def test_side_by_side_each_version_goes_on_with_what_it_knows_and_leaves_t
 ) -> None:
     """One format has other words in the newer version, under the same name: only the version that began such a debate can go on."""
     first, second, third = ORCHESTRATORS
-    _all_of(quick, old_code)
+    _restart_all(quick, old_code)
     async with Clients(quick) as clients:
         held = _Held(quick, clients)
         with quick.rules(_SLOW):
@@ -264,7 +267,7 @@ async def test_side_by_side_each_version_goes_on_with_what_it_knows_and_leaves_t
             for each in _FORMATS:
                 await held.begin("new", second, each)
                 await held.begin("old", third, each)
-            await _criticized(clients, await held.begin("old", third, CHANGED_FORMAT))
+            await _wait_for_critique(clients, await held.begin("old", third, CHANGED_FORMAT))
             await _replace(quick, third, old_code)  # now the newer ones are offered what it began
             added = await held.begin("added", second, ADDED_FORMAT)
             await _replace(quick, second, old_code)

@@ -22,7 +22,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.v1.agent_pb2 import ToolCall
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened, DebateFailed
 from tests.chaos.odd_answers import OddModels
-from tests.chaos.odd_debates import SHAPES, SPECS, assess, odd_debate
+from tests.chaos.odd_debates import SHAPES, SPECS, assess, make_odd_debate
 from tests.support.orchestration import Backstage, Replica, backstage, until
 
 _SEED, _COUNT = "PARLEY_TEST_ODD_SEED", "PARLEY_TEST_ODD_ANSWERS"
@@ -107,7 +107,7 @@ async def run_to_completion(
     stage: Backstage, replica: Replica, models: OddModels, name: str, case: int
 ) -> tuple[str, str]:
     """Return how the debate of a case ended at first, and what is wrong with how it ended, or went on; empty for nothing."""
-    debate = await replica.create(odd_debate(name, case))
+    debate = await replica.create(make_odd_debate(name, case))
     status = await wait_for_end(stage, replica, debate)
     events = await stage.events(debate)
     write_report(events)

@@ -18,7 +18,7 @@ from parley.client import DebateSpec, ParleyClient
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error
 from parley.v1.debate_pb2 import Participant
-from tests.chaos.odd_requests import METHODS, OddRequest, odd_request
+from tests.chaos.odd_requests import METHODS, OddRequest, make_odd_request
 from tests.e2e.harness import SERVICES, System, model_server, system
 from tests.support.process_status import resident_bytes
 from tests.support.right_requests import DEBATE
@@ -62,7 +62,7 @@ async def test_every_odd_request_is_answered_in_the_terms_of_the_contract(
     count = int(os.environ.get(_COUNT) or _SAMPLE)
     with capsys.disabled():
         sys.stdout.write(f"\nodd requests: {_SEED}={seed} {_COUNT}={count}\n")
-    debate = await a_debate(services)
+    debate = await hold_debate(services)
     callers = {name: channel(address) for name, address in services.addresses.items()}
     codes: Counter[str] = Counter()
     wrong: list[str] = []
@@ -70,7 +70,7 @@ async def test_every_odd_request_is_answered_in_the_terms_of_the_contract(
 
     async def send(numbers: Iterator[int]) -> None:
         for number in numbers:
-            sent = odd_request(seed, number)
+            sent = make_odd_request(seed, number)
             told = await answer(callers[sent.service], sent, debate)
             codes[told.partition(" ")[0]] += 1
             if told.partition(" ")[0] not in {each.name for each in _ANSWERS}:
@@ -100,15 +100,15 @@ async def test_every_odd_request_is_answered_in_the_terms_of_the_contract(
 
 
 def test_odd_requests_are_for_every_method_and_the_same_for_a_seed() -> None:
-    sent = [odd_request(1, number) for number in range(len(METHODS) * 3)]
+    sent = [make_odd_request(1, number) for number in range(len(METHODS) * 3)]
     assert {each.path for each in sent} == {
         f"/{method.containing_service.full_name}/{method.name}" for method in METHODS
     }
-    assert sent == [odd_request(1, number) for number in range(len(METHODS) * 3)]
-    assert sent != [odd_request(2, number) for number in range(len(METHODS) * 3)]
+    assert sent == [make_odd_request(1, number) for number in range(len(METHODS) * 3)]
+    assert sent != [make_odd_request(2, number) for number in range(len(METHODS) * 3)]
 
 
-async def a_debate(services: System) -> str:
+async def hold_debate(services: System) -> str:
     """The id of a debate that is over."""
     agents = [Participant(agent_id="architect"), Participant(agent_id="performance")]
     async with ParleyClient(services.addresses["orchestrator"]) as client:
@@ -121,7 +121,7 @@ async def a_debate(services: System) -> str:
 async def answer(there: grpc.aio.Channel, sent: OddRequest, debate: str) -> str:
     """The status that a request came to, and what it says beside its code where it is not typed."""
     method = sent.method
-    shape = f"{_many(method.client_streaming)}_{_many(method.server_streaming)}"
+    shape = f"{_name_kind(method.client_streaming)}_{_name_kind(method.server_streaming)}"
     call = getattr(there, shape)(sent.path)
     messages = [each.replace(DEBATE.encode(), debate.encode()) for each in sent.messages]
     endless = method.name in _ENDLESS
@@ -151,5 +151,5 @@ async def in_turn(call: "grpc.aio.StreamStreamCall[bytes, bytes]", messages: lis
     await call.read()
 
 
-def _many(streaming: bool) -> str:
+def _name_kind(streaming: bool) -> str:
     return "stream" if streaming else "unary"

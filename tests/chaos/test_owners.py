@@ -44,7 +44,7 @@ async def test_an_owner_that_comes_back_after_another_has_claimed_writes_nothing
     system: System, clients: Clients
 ) -> None:
     system.make_ready()
-    debate = await _outlived(system, clients, "case-fenced.")
+    debate = await _outlive_owner(system, clients, "case-fenced.")
     await clients.watch(debate)
     report = check(await clients.history())
     assert not report.violations, "\n".join(map(str, report.violations))
@@ -92,14 +92,14 @@ async def test_the_checker_notices_when_the_lock_is_taken_out_of_the_log(
     without_fence: System, clients: Clients
 ) -> None:
     for number in range(_DEBATES):
-        await _outlived(without_fence, clients, f"case-unfenced-{number}.")
-        report = await _checked_until_broken(clients)
+        await _outlive_owner(without_fence, clients, f"case-unfenced-{number}.")
+        report = await _check_until_broken(clients)
         if {violation.rule for violation in report.violations} & _SHOWN:
             return
     pytest.fail("two owners wrote to one log, and the checker saw nothing")
 
 
-async def _outlived(system: System, clients: Clients, mark: str) -> str:
+async def _outlive_owner(system: System, clients: Clients, mark: str) -> str:
     """Stop a debate's owner in the middle of its calls until another has claimed, then let it go on."""
     debate = await clients.create(spec(mark, rounds=3), mark, at="orchestrator-1")
     system.stop("orchestrator-1")
@@ -111,7 +111,7 @@ async def _outlived(system: System, clients: Clients, mark: str) -> str:
     return debate
 
 
-async def _checked_until_broken(clients: Clients, within: float = 3.0) -> Report:
+async def _check_until_broken(clients: Clients, within: float = 3.0) -> Report:
     ends = time.monotonic() + within
     while True:
         report = check(await clients.history())

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.driver import Clients
-from tests.chaos.harness import System, running_system
+from tests.chaos.harness import System, run_system
 from tests.chaos.monkey import Chaos, run_chaos
-from tests.contract.mongodb_server import running_server
+from tests.contract.mongodb_server import run_server
 
 
 @pytest.fixture
 def system(tmp_path: Path) -> Iterator[System]:
     """A system on a store that answers at once: with a slow one, most of a run is waiting for it."""
-    with running_server(in_memory=True) as store, running_system(tmp_path, store=store) as system:
+    with run_server(in_memory=True) as store, run_system(tmp_path, store=store) as system:
         yield system
 
 

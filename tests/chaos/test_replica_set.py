@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.chaos.driver import Clients
-from tests.chaos.harness import ORCHESTRATORS, System, running_system
+from tests.chaos.harness import ORCHESTRATORS, System, run_system
 from tests.chaos.monkey import Chaos, require_clean_run
 from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
@@ -26,7 +26,7 @@ def shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System |
     try:
         with (
             run_replica_set() as server,
-            running_system(tmp_path_factory.mktemp("chaos"), store=server) as system,
+            run_system(tmp_path_factory.mktemp("chaos"), store=server) as system,
         ):
             yield system
     except NoServerError as error:

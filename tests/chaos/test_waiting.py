@@ -17,7 +17,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Debate, Participant
 from parley.v1.event_pb2 import Event
 from parley.v1.moderated_pb2 import ModeratedSettings
-from tests.chaos.crashing import both, each_killed, whole
+from tests.chaos.crashing import check_all, kill_each, name_both_points
 from tests.chaos.driver import Clients
 from tests.chaos.harness import System
 from tests.support.model_server import read_ledger
@@ -49,7 +49,7 @@ def _question(mark: str) -> str:
     return f"Redis or PostgreSQL for the sessions of {mark}"
 
 
-async def _created(clients: Clients, name: str, at: str) -> str:
+async def _create_debate(clients: Clients, name: str, at: str) -> str:
     mark = f"case-{re.sub('[^a-z0-9]', '-', name)}-{uuid.uuid4().hex[:6]}."
     settings: dict[str, Any] = {"perspectives": 2, "max_rounds": 2, "checkpoints": True}
     debate = DebateSpec(
@@ -61,7 +61,7 @@ async def _created(clients: Clients, name: str, at: str) -> str:
     return await clients.create(debate, mark, at=at)
 
 
-async def _left(system: System, debate: str) -> DebateRecord:
+async def _wait_until_left(system: System, debate: str) -> DebateRecord:
     """Wait until a debate waits for a person without an owner."""
     async with asyncio.timeout(_SECONDS), open_store(system.store_url, "orchestrator") as store:
         index = DebateIndex(store.documents)
@@ -73,7 +73,7 @@ async def _left(system: System, debate: str) -> DebateRecord:
             await asyncio.sleep(0.05)
 
 
-async def _asked(clients: Clients, debate: str, before: str = "") -> Debate:
+async def _wait_until_asked(clients: Clients, debate: str, before: str = "") -> Debate:
     """Wait until a person is asked something else than before, or the debate has ended."""
     async with asyncio.timeout(_SECONDS):
         while True:
@@ -85,13 +85,13 @@ async def _asked(clients: Clients, debate: str, before: str = "") -> Debate:
 
 async def _finish(clients: Clients, debate: str, key: str) -> None:
     """Go on from each checkpoint after the one with a key, and approve."""
-    while (found := await _asked(clients, debate, key)).status != DEBATE_STATUS_COMPLETED:
+    while (found := await _wait_until_asked(clients, debate, key)).status != DEBATE_STATUS_COMPLETED:
         key = found.waiting.checkpoint
         is_approval = found.waiting.HasField("approval")
         await clients.intervene(debate, "approve" if is_approval else "continue_debate")
 
 
-async def _argued(clients: Clients, debate: str) -> None:
+async def _wait_until_argued(clients: Clients, debate: str) -> None:
     """Wait until both debaters have argued in the second round."""
     argued = 0
     async with asyncio.timeout(_SECONDS):
@@ -102,7 +102,9 @@ async def _argued(clients: Clients, debate: str) -> None:
                     return
 
 
-async def _heeded_once(system: System, clients: Clients, debate: str, guidance: str = _GUIDANCE) -> None:
+async def _check_heeded_once(
+    system: System, clients: Clients, debate: str, guidance: str = _GUIDANCE
+) -> None:
     """Check that guidance is recorded once, closed one checkpoint, and is told once in each prompt of the next round."""
     events = [event async for event in clients.client.watch(debate) if isinstance(event, Event)]
     guided = [each for each in events if each.intervened.intervention.guide.text == guidance]
@@ -121,36 +123,36 @@ async def test_guidance_is_heeded_once_when_the_owner_is_killed_around_the_check
     made: list[str] = []
 
     async def debate(owner: str, crash: str) -> None:
-        one = await _created(clients, f"guided-{crash}", owner)
+        one = await _create_debate(clients, f"guided-{crash}", owner)
         made.append(one)
         watching = asyncio.create_task(clients.watch(one))
-        await _left(system, one)
+        await _wait_until_left(system, one)
         assert (await clients.intervene(one, "guide", at=owner)).sequence
-        await _argued(clients, one)
+        await _wait_until_argued(clients, one)
         assert (await clients.intervene(one, "cancel")).sequence
         await watching
 
-    await each_killed(system, both(point), debate)
+    await kill_each(system, name_both_points(point), debate)
     for one in made:
-        await _heeded_once(system, clients, one)
-    await whole(clients)
+        await _check_heeded_once(system, clients, one)
+    await check_all(clients)
 
 
 async def test_it_waits_when_every_orchestrator_is_killed_and_whoever_starts_next_goes_on(
     system: System, clients: Clients
 ) -> None:
     system.make_ready()
-    debate = await _created(clients, "all-killed", "orchestrator-1")
-    before = await _left(system, debate)
+    debate = await _create_debate(clients, "all-killed", "orchestrator-1")
+    before = await _wait_until_left(system, debate)
     for name in system.options.orchestrators:
         system.kill(name)
     system.start("orchestrator-2")
-    key = (await _asked(clients, debate)).waiting.checkpoint
-    assert (await _left(system, debate)).epoch == before.epoch, "nobody claims what only waits"
+    key = (await _wait_until_asked(clients, debate)).waiting.checkpoint
+    assert (await _wait_until_left(system, debate)).epoch == before.epoch, "nobody claims what only waits"
     assert (await clients.intervene(debate, "guide")).sequence
     await _finish(clients, debate, key)
-    await _heeded_once(system, clients, debate)
-    await whole(clients)
+    await _check_heeded_once(system, clients, debate)
+    await check_all(clients)
 
 
 @pytest.mark.parametrize("with_orchestrators", [True, False], ids=["both", "the command"])
@@ -171,7 +173,7 @@ async def test_a_debate_waits_and_goes_on_when_the_command_is_killed_at_its_chec
             for name in system.options.orchestrators:
                 system.kill(name)
             system.make_ready()
-    await _left(system, debate)
+    await _wait_until_left(system, debate)
     resume = ["debate", "--resume", debate, *server]
     with Terminal(resume, tmp_path, {"TERM": "xterm-256color"}, columns=200) as terminal:
         await asyncio.to_thread(terminal.wait_until_written, "[E]nd early\n> ")
@@ -180,6 +182,6 @@ async def test_a_debate_waits_and_goes_on_when_the_command_is_killed_at_its_chec
         terminal.type(f"{guidance}\n".encode())
         await asyncio.to_thread(terminal.wait_until_written, f"guide: {guidance}")
         terminal.process.kill()
-    await _argued(clients, debate)
+    await _wait_until_argued(clients, debate)
     assert (await clients.intervene(debate, "cancel")).sequence
-    await _heeded_once(system, clients, debate, guidance)
+    await _check_heeded_once(system, clients, debate, guidance)

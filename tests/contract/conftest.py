@@ -12,12 +12,12 @@ from parley.storage.encryption.wrapping import NO_KEYS, WrappingKeys
 from parley.storage.opening import Store, open_store
 from parley.storage.ports import Documents
 from tests.contract.books import BOOKS
-from tests.contract.mongodb_server import Server, add_options, running_server
+from tests.contract.mongodb_server import Server, add_options, run_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.reporting import report_mongodb
 from tests.contract.server_process import NoServerError
 from tests.support.encryption import create_keys
-from tests.support.memory_mongodb import running_memory_mongodb
+from tests.support.memory_mongodb import run_memory_mongodb
 
 OpenAgain = Callable[[], AbstractAsyncContextManager[Store]]
 
@@ -30,7 +30,7 @@ _SERVERS: Final = {"mongodb": "mongodb_choice", "replica set": "replica_set_choi
 @pytest.fixture(scope="session")
 def mongodb_choice() -> Iterator[Server | str]:
     """A server, or why there is none."""
-    with _run_or_say_why(running_server) as choice:
+    with _run_or_say_why(run_server) as choice:
         yield choice
 
 
@@ -87,7 +87,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def memory_url() -> Iterator[str]:
-    with running_memory_mongodb() as url:
+    with run_memory_mongodb() as url:
         yield url
 
 
@@ -101,16 +101,16 @@ _STORES: Final = [
 ]
 
 
-def _rarely_on(*rare: str) -> pytest.MarkDecorator:
+def _run_rarely_on(*rare: str) -> pytest.MarkDecorator:
     params = [pytest.param(name, marks=[pytest.mark.long] if name in rare else []) for name in _STORES]
     return pytest.mark.parametrize("store_url", params, indirect=True)
 
 
-rarely_on_a_replica_set = _rarely_on("replica set")
+rarely_on_a_replica_set = _run_rarely_on("replica set")
 """A test that takes long and asks nothing of a server that others do not ask: `make long` runs it on a replica set."""
-rarely_on_a_single_server = _rarely_on("mongodb")
+rarely_on_a_single_server = _run_rarely_on("mongodb")
 """A test that takes long: `make long` runs it on a server without replicas. One in memory does what is asked of it, and a replica set is by others too."""
-rarely_on_a_server = _rarely_on(*_SERVERS)
+rarely_on_a_server = _run_rarely_on(*_SERVERS)
 """A test that takes long: `make long` runs it on servers that others wrote. One in memory shows the same in a tenth of the time."""
 
 

@@ -51,7 +51,7 @@ class CuttingProxy:
 
 
 @asynccontextmanager
-async def cutting_proxy(url: str) -> AsyncIterator[tuple[CuttingProxy, str]]:
+async def run_cutting_proxy(url: str) -> AsyncIterator[tuple[CuttingProxy, str]]:
     """Yield a proxy before the server of the URL, and the URL that leads through it."""
     parts = urlsplit(url)
     proxy = CuttingProxy(parts.hostname or "", parts.port or 27017)

@@ -16,7 +16,7 @@ from pymongo.errors import OperationFailure
 
 from tests.contract.server_process import NoServerError, ServerProcess, install, version_of
 from tests.support.memory_folder import memory_folder
-from tests.support.memory_mongodb import running_memory_mongodb
+from tests.support.memory_mongodb import run_memory_mongodb
 from tests.support.ports import free_ports
 
 SETTING = "PARLEY_TEST_MONGODB_URI"
@@ -49,7 +49,7 @@ def add_options(url: str, options: str) -> str:
 
 
 @contextmanager
-def running_server(*, in_memory: bool = False) -> Iterator[Server]:
+def run_server(*, in_memory: bool = False) -> Iterator[Server]:
     """Yield the server named by PARLEY_TEST_MONGODB_URI, one in a container, or a stand-in.
 
     The stand-in is made of mongoeco, or is the one `in_memory`, which needs a tenth of the CPU but cannot be restarted.
@@ -63,7 +63,7 @@ def running_server(*, in_memory: bool = False) -> Iterator[Server]:
         elif _container_engine_answers():
             yield stack.enter_context(_container())
         elif in_memory:
-            yield Server(stack.enter_context(running_memory_mongodb()), "in memory")
+            yield Server(stack.enter_context(run_memory_mongodb()), "in memory")
         else:
             yield stack.enter_context(_mongoeco())
 
@@ -99,7 +99,7 @@ def _container() -> Iterator[Server]:
 
 @contextmanager
 def _mongoeco() -> Iterator[Server]:
-    python = install("mongoeco", _newer_python())
+    python = install("mongoeco", _find_newer_python())
     with TemporaryDirectory(dir=memory_folder()) as folder:
         port = next(free_ports())
         program = Path(__file__).with_name("mongoeco_server.py")
@@ -114,7 +114,7 @@ def _mongoeco() -> Iterator[Server]:
             process.end()
 
 
-def _newer_python() -> Path:
+def _find_newer_python() -> Path:
     """Return a Python that mongoeco runs on, on PATH or among pyenv's versions."""
     oldest, newest = _OLDEST[1], _OLDEST[1] + 5
     names = [shutil.which(f"python3.{minor}") for minor in range(newest, oldest - 1, -1)]

@@ -95,15 +95,15 @@ async def test_a_list_is_searched_for_texts_that_all_stand_in_it(books: Document
     for number, (key, found) in enumerate(tags.items()):
         await books.insert(shelves, key, {"room": "hall", "tags": found, "number": number})
 
-    async def tagged(*texts: str, **where: str) -> list[str]:
+    async def find_tagged(*texts: str, **where: str) -> list[str]:
         condition: Where = {"tags": HasAll(texts), **where}
         order = (Order("number", descending=True),)
         return [each.key for each in await books.find(shelves, condition, order=order)]
 
-    assert await tagged("new") == ["b", "a"]
-    assert await tagged("new", "größe=ü", room="hall") == ["a"]
-    assert await tagged("new", room="cellar") == []
-    assert await tagged("ne") == await tagged("1") == []
+    assert await find_tagged("new") == ["b", "a"]
+    assert await find_tagged("new", "größe=ü", room="hall") == ["a"]
+    assert await find_tagged("new", room="cellar") == []
+    assert await find_tagged("ne") == await find_tagged("1") == []
     assert await books.update(shelves, "b", {"number": 9}, {"tags": HasAll(("new",))})
     assert not await books.update(shelves, "c", {"number": 9}, {"tags": HasAll(("new",))})
 

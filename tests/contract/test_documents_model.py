@@ -184,7 +184,7 @@ async def outcome(documents: Documents, collection: Collection, call: Call) -> o
         return DuplicateError
 
 
-def expected(model: Model, call: Call) -> object:
+def expect(model: Model, call: Call) -> object:
     match call:
         case Insert():
             return model.insert(call.key, call.fields)
@@ -203,7 +203,7 @@ async def compare_with_dictionary(store: Store, calls: list[Call]) -> None:
     await store.documents.prepare(collection)
     model = Model()
     for call in calls:
-        assert await outcome(store.documents, collection, call) == expected(model, call), call
+        assert await outcome(store.documents, collection, call) == expect(model, call), call
     found = await store.documents.find(collection, {})
     assert {one.key: one.fields for one in found} == model.documents
 

@@ -16,7 +16,7 @@ from parley.storage.mongodb.documents import MongodbDocuments
 from parley.storage.mongodb.log import MongodbLog
 from parley.storage.opening import open_store
 from parley.storage.ports import Collection, Document, Index, Record, StorageError, StoreUnavailableError
-from tests.contract.cutting_proxy import cutting_proxy
+from tests.contract.cutting_proxy import run_cutting_proxy
 from tests.contract.mongodb_server import add_options
 from tests.contract.sent_commands import SentCommands
 
@@ -69,7 +69,7 @@ async def test_writes_go_to_a_majority_and_reads_come_from_one_whatever_the_url_
 async def test_an_append_whose_answer_was_lost_is_sent_again_and_stands_once(
     mongodb_url: str, first: int, cuts: int
 ) -> None:
-    async with cutting_proxy(mongodb_url) as (proxy, url), open_mongodb(url, "contract") as database:
+    async with run_cutting_proxy(mongodb_url) as (proxy, url), open_mongodb(url, "contract") as database:
         log = MongodbLog(database)
         if first == 2:
             await log.append("x", record(1))
@@ -80,7 +80,7 @@ async def test_an_append_whose_answer_was_lost_is_sent_again_and_stands_once(
 
 
 async def test_an_append_is_not_sent_for_ever_and_the_caller_may_send_it_again(mongodb_url: str) -> None:
-    async with cutting_proxy(mongodb_url) as (proxy, url), open_mongodb(url, "contract") as database:
+    async with run_cutting_proxy(mongodb_url) as (proxy, url), open_mongodb(url, "contract") as database:
         log = MongodbLog(database)
         proxy.lose_answers("insert", 1000)
         with pytest.raises(StoreUnavailableError):
@@ -94,7 +94,7 @@ async def test_an_append_is_not_sent_for_ever_and_the_caller_may_send_it_again(m
 async def test_a_lost_answer_to_a_losing_append_is_still_a_conflict(mongodb_url: str) -> None:
     async with (
         open_mongodb(mongodb_url, "contract") as direct,
-        cutting_proxy(mongodb_url) as (proxy, url),
+        run_cutting_proxy(mongodb_url) as (proxy, url),
         open_mongodb(url, "contract") as database,
     ):
         await MongodbLog(direct).append("x", record(1, by="winner"))

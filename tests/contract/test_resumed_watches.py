@@ -17,7 +17,7 @@ TIMES = 500
 TENANT = "default"
 
 
-def closed_debate() -> Record:
+def make_closed_debate() -> Record:
     events = log(CREATED, create_event("concluded", Concluded()), create_event("closed", Closed()))
     return Record(1, "all", tuple(each.entry for each in events))
 
@@ -33,7 +33,7 @@ async def watch_to_the_end(feeds: Feeds) -> int:
 
 @rarely_on_a_server
 async def test_five_hundred_watches_of_a_closed_debate_end(store: Store) -> None:
-    await store.log.append(log_name(TENANT, DEBATE), closed_debate())
+    await store.log.append(log_name(TENANT, DEBATE), make_closed_debate())
     feeds = Feeds(store.log)
     async with asyncio.timeout(120):
         for _ in range(TIMES // 10):
@@ -65,7 +65,7 @@ class Swallowing(PassingLog):
 
 
 async def test_a_watch_ends_though_its_store_swallows_a_cancellation(store: Store) -> None:
-    await store.log.append(log_name(TENANT, DEBATE), closed_debate())
+    await store.log.append(log_name(TENANT, DEBATE), make_closed_debate())
     feeds = Feeds(Swallowing(store.log))
     async with asyncio.timeout(60):
         for _ in range(5):

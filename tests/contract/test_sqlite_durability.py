@@ -10,7 +10,7 @@ from tests.contract.sqlite_writer import EARLIER
 LOGS = 8
 
 
-def acknowledged_until_killed(url: str, lines: int) -> dict[str, int]:
+def write_until_killed(url: str, lines: int) -> dict[str, int]:
     """Run a writer, kill it once it has said `lines` lines, and return the last sequence it was told of, by log."""
     command = [sys.executable, "-m", "tests.contract.sqlite_writer", url, str(LOGS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
@@ -25,7 +25,7 @@ def acknowledged_until_killed(url: str, lines: int) -> dict[str, int]:
 @pytest.mark.parametrize("lines", [LOGS, 100, 500])
 async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path, lines: int) -> None:
     url = f"sqlite:///{tmp_path}"
-    acknowledged = acknowledged_until_killed(url, lines)
+    acknowledged = write_until_killed(url, lines)
     assert acknowledged
     async with open_store(url, "durability") as store:
         for log, last in acknowledged.items():

@@ -24,7 +24,7 @@ async def index(store: Store) -> DebateIndex:
     return DebateIndex(store.documents)
 
 
-async def waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
+async def insert_waiting(index: DebateIndex, name: str, due: str) -> DebateRecord:
     """Put a debate in that waits without an owner."""
     made = record(name)
     await index.insert(made)
@@ -43,24 +43,24 @@ async def keys(index: DebateIndex) -> tuple[set[str], list[str]]:
 
 async def test_a_debate_is_found_from_the_moment_on_until_which_it_waits(index: DebateIndex) -> None:
     for name, due in (("later", LATER), ("now", NOW), ("sooner", SOONER)):
-        await waiting(index, name, due)
+        await insert_waiting(index, name, due)
     await index.insert(record("running"))
     await index.insert(record("paused", status=PAUSED, open=False, owner=None))
     assert await keys(index) == ({"running"}, ["sooner", "now"])
 
 
 async def test_whoever_asks_for_an_owner_brings_it_back_into_sight(index: DebateIndex) -> None:
-    await waiting(index, "sooner", SOONER)
+    await insert_waiting(index, "sooner", SOONER)
     assert await index.reopen("default", "sooner")
     assert await keys(index) == ({"sooner"}, [])
     assert not await index.reopen("default", "sooner")
 
 
 async def test_a_claim_and_the_next_status_end_the_wait(index: DebateIndex) -> None:
-    claimed = await waiting(index, "claimed", SOONER)
+    claimed = await insert_waiting(index, "claimed", SOONER)
     assert await index.write(index.plan_claim(claimed, "two", 2, NOW))
     assert await keys(index) == ({"claimed"}, [])
-    rests = await waiting(index, "rests", SOONER)
+    rests = await insert_waiting(index, "rests", SOONER)
     await index.write(index.plan_status(rests, 1, status=PAUSED, is_open=False, owner=None, updated=NOW))
     assert await keys(index) == ({"claimed"}, [])
 

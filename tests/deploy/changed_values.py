@@ -8,7 +8,7 @@ from tests.deploy.chart import (
 )
 
 
-def changed(path: str, value: Any, name: str = "production") -> dict[str, Any]:
+def change_value(path: str, value: Any, name: str = "production") -> dict[str, Any]:
     values = copy.deepcopy(values_of(name))
     part = values
     *parents, last = path.split(".")

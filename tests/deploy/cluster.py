@@ -133,7 +133,7 @@ class Cluster:
             assert not _is_ours(image) or container["imagePullPolicy"] == "Never" or image in self.images, (
                 f"{where}: nobody pushed {image}"
             )
-        for name, keys in _needed_secrets(pod):
+        for name, keys in _list_needed_secrets(pod):
             assert name in self.secrets, f"{where}: no Secret {name}"
             assert keys <= self.secrets[name].keys(), f"{where}: Secret {name} has no {keys}"
 
@@ -213,7 +213,7 @@ def _is_ours(image: str) -> bool:
     return "/parley-" in f"/{image}"
 
 
-def _needed_secrets(pod: Mapping[str, Any]) -> list[tuple[str, set[str]]]:
+def _list_needed_secrets(pod: Mapping[str, Any]) -> list[tuple[str, set[str]]]:
     """Return the Secrets that a pod needs, with the keys that it names of each."""
     found: list[tuple[str, set[str]]] = []
     for container in pod["containers"]:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from parley.cli.app import parley
-from tests.deploy.changed_values import changed
+from tests.deploy.changed_values import change_value
 from tests.deploy.chart import (
     CHART,
     EXAMPLES,
@@ -128,12 +128,12 @@ def test_the_orchestrator_alone_writes_files_of_hooks_into_the_claim_that_is_nam
 
 
 def test_files_of_hooks_have_room_in_the_pod_or_in_a_claim_and_not_in_both() -> None:
-    rendered = render(changed("hookFiles", {"existingClaim": "", "emptyDirSize": "64Mi"}))
+    rendered = render(change_value("hookFiles", {"existingClaim": "", "emptyDirSize": "64Mi"}))
     pod = rendered.one("Deployment", "parley-orchestrator")["spec"]["template"]["spec"]
     (volume,) = (each for each in pod["volumes"] if each["name"] == "hook-files")
     assert volume["emptyDir"] == {"sizeLimit": "64Mi"}
     with pytest.raises(helm_python.HelmError, match="both set"):
-        render(changed("hookFiles", {"existingClaim": "hooks", "emptyDirSize": "64Mi"}))
+        render(change_value("hookFiles", {"existingClaim": "hooks", "emptyDirSize": "64Mi"}))
     assert "PARLEY_HOOK_FOLDER" not in example("minimal").variables("orchestrator")
 
 
@@ -160,7 +160,7 @@ def test_commands_of_the_notes_name_what_is_installed(name: str) -> None:
 
 def test_objects_of_ones_own_are_made_with_the_names_of_the_release() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-mine"}}
-    values = changed("extraObjects", [config, "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"])
+    values = change_value("extraObjects", [config, "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"])
     rendered = render(values)
     assert rendered.one("ConfigMap", "parley-mine")
     assert rendered.one("Secret", "other")
@@ -173,7 +173,7 @@ def test_a_service_runs_as_an_account_of_ones_own_with_variables_of_ones_own() -
         "extraEnvFrom": [{"configMapRef": {"name": "more"}}],
         "strategy": {"maxSurge": "25%", "maxUnavailable": 1},
     }
-    rendered = render(changed("services.ratings", own))
+    rendered = render(change_value("services.ratings", own))
     deployment = rendered.one("Deployment", "parley-ratings")["spec"]
     pod = deployment["template"]["spec"]
     assert pod["serviceAccountName"] == "cloud"
@@ -181,7 +181,9 @@ def test_a_service_runs_as_an_account_of_ones_own_with_variables_of_ones_own() -
     assert own["extraEnv"][0] in pod["containers"][0]["env"]
     assert own["extraEnvFrom"][0] in pod["containers"][0]["envFrom"]
     assert deployment["strategy"]["rollingUpdate"] == own["strategy"]
-    annotated = changed("services.memory.serviceAccount", {"annotations": {"example.org/role": "reader"}})
+    annotated = change_value(
+        "services.memory.serviceAccount", {"annotations": {"example.org/role": "reader"}}
+    )
     assert render(annotated).one("ServiceAccount", "parley-memory")["metadata"]["annotations"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import helm_python
 import pytest
 
-from tests.deploy.changed_values import changed
+from tests.deploy.changed_values import change_value
 from tests.deploy.chart import (
     SETTINGS,
     Rendered,
@@ -25,13 +25,13 @@ from tests.deploy.chart import (
 def test_a_key_and_an_authority_are_refused_for_a_qdrant_without_tls(
     vectors: dict[str, Any], named: str
 ) -> None:
-    values = changed("vectors", {"url": "http://qdrant.databases.svc:6334", **vectors})
+    values = change_value("vectors", {"url": "http://qdrant.databases.svc:6334", **vectors})
     with pytest.raises(helm_python.HelmError, match=re.escape(named)):
         render(values)
 
 
 def test_a_key_goes_to_a_qdrant_without_tls_if_pods_speak_in_the_clear() -> None:
-    values = changed(
+    values = change_value(
         "vectors", {"url": "http://qdrant.databases.svc:6334", "existingSecret": "parley-vectors"}
     )
     values["tls"] = {"enabled": False, "inTheClear": True}
@@ -54,7 +54,7 @@ def test_memory_alone_gets_the_key_of_qdrant_from_its_secret_and_its_authority_a
 
 
 def test_a_key_is_a_file_of_the_secret_and_the_program_of_the_word_command_reaches_its_key_service() -> None:
-    values = changed("encryption.keys", ["2026-11", "command"])
+    values = change_value("encryption.keys", ["2026-11", "command"])
     values["encryption"]["command"] = "kms-wrap --key parley"
     way = {"to": [{"ipBlock": {"cidr": "10.7.0.0/16"}}], "ports": [{"port": 443}]}
     values["networkPolicy"]["encryptionEgress"] = [way]
@@ -70,17 +70,17 @@ def test_a_key_is_a_file_of_the_secret_and_the_program_of_the_word_command_reach
         assert given.get("PARLEY_ENCRYPTION_COMMAND") == (
             "kms-wrap --key parley" if each in storing else None
         )
-    assert given_keys(rendered) == "/etc/parley/encryption/2026-11,command"
+    assert get_keys(rendered) == "/etc/parley/encryption/2026-11,command"
     values["encryption"] = {"command": "kms-wrap"}
-    assert given_keys(render(values)) is None
+    assert get_keys(render(values)) is None
 
 
-def given_keys(rendered: Rendered) -> str | None:
+def get_keys(rendered: Rendered) -> str | None:
     return rendered.variables("ratings").get("PARLEY_ENCRYPTION_KEYS")
 
 
 def test_services_with_a_store_have_the_file_of_its_authority() -> None:
-    rendered = render(changed("store.ca.existingSecret", "mongodb-ca"))
+    rendered = render(change_value("store.ca.existingSecret", "mongodb-ca"))
     found = {
         service
         for service in SETTINGS

@@ -6,7 +6,7 @@ from typing import Any
 import helm_python
 import pytest
 
-from tests.deploy.changed_values import changed
+from tests.deploy.changed_values import change_value
 from tests.deploy.chart import (
     render,
     values_of,
@@ -89,7 +89,7 @@ from tests.deploy.chart import (
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
-    values = changed(path, value)
+    values = change_value(path, value)
     values.setdefault("route", {}).setdefault("enabled", path.startswith("route."))
     with pytest.raises(helm_python.HelmError) as refused:
         render(values)
@@ -98,14 +98,14 @@ def test_a_wrong_value_is_refused_by_its_name(path: str, value: Any) -> None:
 
 
 def test_debates_scale_nothing_where_no_metric_arrives() -> None:
-    values = changed("services.orchestrator.autoscaling", {"enabled": True, "debates": 10}, "minimal")
+    values = change_value("services.orchestrator.autoscaling", {"enabled": True, "debates": 10}, "minimal")
     with pytest.raises(helm_python.HelmError, match=re.escape("telemetry.endpoint is empty")):
         render(values)
 
 
 def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> None:
     rules = [{"subject": "uri:spiffe://a/*", "tenant": "a", "roles": ["debate"]}]
-    values = changed("services.orchestrator.settings.mtls_rules", rules, "minimal")
+    values = change_value("services.orchestrator.settings.mtls_rules", rules, "minimal")
     values["access"]["clients"] = ["key", "mtls"]
     values["trial"] = {"enabled": True, "existingSecret": "key"}
     with pytest.raises(
@@ -128,7 +128,7 @@ def test_a_trial_without_a_certificate_is_refused_where_callers_need_one() -> No
     ],
 )
 def test_what_fits_together_is_taken(path: str, value: Any) -> None:
-    assert render(changed(path, value)).objects
+    assert render(change_value(path, value)).objects
 
 
 def test_no_store_and_no_provider_are_refused_with_what_to_do() -> None:

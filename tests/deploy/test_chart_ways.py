@@ -5,7 +5,7 @@ import re
 import helm_python
 import pytest
 
-from tests.deploy.changed_values import changed
+from tests.deploy.changed_values import change_value
 from tests.deploy.chart import (
     SETTINGS,
     render,
@@ -15,14 +15,16 @@ from tests.deploy.chart import (
 
 def test_a_model_in_the_cluster_is_reached_once_a_rule_lets_the_gateway_out_to_pods() -> None:
     agents = "providers: [{name: vllm, base_url: 'http://vllm.models.svc.cluster.local/v1'}]"
-    values = changed("gateway.agents", agents)
+    values = change_value("gateway.agents", agents)
     peer = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "models"}}}
     values["networkPolicy"]["providers"] = [{"to": [peer], "ports": [{"port": 8000}]}]
     assert render(values).objects
 
 
 def test_callers_from_outside_are_let_in_by_their_addresses_where_the_service_has_one_of_its_own() -> None:
-    values = changed("service", {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}})
+    values = change_value(
+        "service", {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}}
+    )
     values["networkPolicy"]["clients"] = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
     values["service"]["externalTrafficPolicy"] = "Local"
     service = render(values).one("Service", "parley")
@@ -31,7 +33,7 @@ def test_callers_from_outside_are_let_in_by_their_addresses_where_the_service_ha
 
 
 def test_a_route_leads_to_the_orchestrator_alone() -> None:
-    values = changed(
+    values = change_value(
         "route",
         {
             "enabled": True,
@@ -47,7 +49,7 @@ def test_a_route_leads_to_the_orchestrator_alone() -> None:
 
 
 def test_a_route_whose_gateway_is_not_let_in_is_refused() -> None:
-    values = changed("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
+    values = change_value("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
     with pytest.raises(
         helm_python.HelmError, match=re.escape("networkPolicy.clients has no namespaceSelector")
     ):
@@ -55,7 +57,7 @@ def test_a_route_whose_gateway_is_not_let_in_is_refused() -> None:
 
 
 def test_proxies_of_a_gateway_in_the_same_namespace_are_let_in_by_their_labels() -> None:
-    values = changed("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
+    values = change_value("route", {"enabled": True, "parentRefs": [{"name": "eg"}]}, "minimal")
     proxies = {"podSelector": {"matchLabels": {"gateway.networking.k8s.io/gateway-name": "eg"}}}
     values["networkPolicy"] = {"clients": [proxies], "edgeClients": [proxies]}
     values["edge"] = {**values.get("edge", {}), "hosts": ["a.example.org"], "route": values["route"]}
@@ -64,7 +66,7 @@ def test_proxies_of_a_gateway_in_the_same_namespace_are_let_in_by_their_labels()
 
 
 def test_pods_listen_and_are_reached_by_ipv6() -> None:
-    rendered = render(changed("listen", "::"))
+    rendered = render(change_value("listen", "::"))
     assert {rendered.variables(each)["PARLEY_HOST"] for each in SETTINGS} == {"::"}
     (container,) = rendered.one("Deployment", "parley-orchestrator")["spec"]["template"]["spec"]["containers"]
     (advertise,) = (each for each in container["env"] if each["name"] == "PARLEY_ADVERTISE")
@@ -78,7 +80,7 @@ def test_pods_listen_and_are_reached_by_ipv6() -> None:
 
 @pytest.mark.parametrize("setting", ["hook_hosts", "research_pages"])
 def test_what_nobody_lets_out_is_refused(setting: str) -> None:
-    values = changed(
+    values = change_value(
         f"services.orchestrator.settings.{setting}",
         {"hook_hosts": "a.example.org"}.get(setting, True),
         "minimal",
@@ -102,7 +104,7 @@ def test_what_nobody_lets_out_is_refused(setting: str) -> None:
     ],
 )
 def test_a_way_out_is_looked_for_to_the_proxy_or_past_it_as_each_host_is_asked(host: str, told: str) -> None:
-    values = changed(
+    values = change_value(
         "gateway.agents", f"providers: [{{name: house, base_url: 'http://{host}/v1'}}]", "minimal"
     )
     values["proxy"] = {"url": "http://proxy.example.org:3128", "except": ".house"}
@@ -111,7 +113,9 @@ def test_a_way_out_is_looked_for_to_the_proxy_or_past_it_as_each_host_is_asked(h
 
 
 def test_what_is_outside_the_cluster_is_asked_by_the_proxy_and_what_is_within_is_not() -> None:
-    values = changed("proxy", {"url": "http://proxy.example.org:443", "except": "10.0.0.0/8,.house.example"})
+    values = change_value(
+        "proxy", {"url": "http://proxy.example.org:443", "except": "10.0.0.0/8,.house.example"}
+    )
     values["telemetry"]["endpoint"] = "http://otel:4317"
     rendered = render(values)
     for service in ("orchestrator", "gateway", "convergence"):

@@ -19,7 +19,7 @@ def objects(file: Path) -> tuple[Object, ...]:
     return tuple(yaml.safe_load_all(file.read_text()))
 
 
-def every() -> list[Object]:
+def list_objects() -> list[Object]:
     return [each for file in FILES for each in objects(file)]
 
 
@@ -30,7 +30,7 @@ def test_every_object_is_one_that_kubernetes_knows(file: Path) -> None:
 
 
 def test_no_pod_runs_as_root_without_limits_or_with_a_token() -> None:
-    for each in every():
+    for each in list_objects():
         if each["kind"] not in {"Deployment", "StatefulSet"}:
             continue
         name, pod = each["metadata"]["name"], each["spec"]["template"]["spec"]
@@ -46,9 +46,9 @@ def test_no_pod_runs_as_root_without_limits_or_with_a_token() -> None:
 
 
 def test_a_volume_is_of_a_config_map_that_is_made() -> None:
-    made = {each["metadata"]["name"] for each in every() if each["kind"] == "ConfigMap"}
+    made = {each["metadata"]["name"] for each in list_objects() if each["kind"] == "ConfigMap"}
     makefile = (ROOT / "Makefile").read_text()
-    for each in every():
+    for each in list_objects():
         for volume in (
             each["spec"].get("template", {}).get("spec", {}).get("volumes", ()) if "spec" in each else ()
         ):
@@ -62,7 +62,7 @@ def test_the_values_of_the_cluster_name_services_that_are_there() -> None:
     render(values)
     there = {
         (f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc", port["port"])
-        for each in every()
+        for each in list_objects()
         if each["kind"] == "Service"
         for port in each["spec"]["ports"]
     }

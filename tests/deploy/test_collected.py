@@ -27,7 +27,7 @@ from tests.deploy.collected import Collected, Rotel, exposition, rotel, values
 from tests.deploy.test_observation import RULES, alerts, names_in, queries
 from tests.e2e.harness import EDGE, SERVICES, System, model_server, system
 from tests.support.ports import free_ports
-from tests.support.trace_collector import collecting_http
+from tests.support.trace_collector import run_http_collector
 
 pytestmark = pytest.mark.timeout(240)  # six processes start here, on a machine that may be busy
 
@@ -66,7 +66,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("collected")
-    with collecting_http() as behind:
+    with run_http_collector() as behind:
         try:
             with rotel(behind, folder) as collector:
                 scraped = _hold_debate(folder, collector)
@@ -92,7 +92,7 @@ def _hold_debate(folder: Path, collector: Rotel) -> dict[str, str]:
         services.wait_for_edge()
         target = services.addresses["orchestrator"]
         asyncio.run(run_trial(target, tenant="default", route="openai/test-model", seconds=60))
-        debate = asyncio.run(_closed(target))
+        debate = asyncio.run(_wait_until_closed(target))
         _ask_edge(services.addresses[EDGE], debate)
         return {name: _scrape(port) for name, port in ports.items()}
 
@@ -133,7 +133,7 @@ def _start(services: System, name: str, models: str, collector: Rotel, metrics_p
     services.start(name, variables=protocol)
 
 
-async def _closed(target: str) -> str:
+async def _wait_until_closed(target: str) -> str:
     """Wait until what follows from the answer is done: the log of the one debate ends with that. Return its id."""
     async with asyncio.timeout(30), ParleyClient(target) as client:
         (debate,) = [each.id async for each in client.list()]
@@ -215,7 +215,7 @@ def prometheus(collected: Collected, tmp_path_factory: pytest.TempPathFactory) -
         pytest.skip("prometheus is not here: apt-get install prometheus")
     folder = tmp_path_factory.mktemp("prometheus")
     port = next(free_ports())
-    with _scraped(exposition(collected)) as target:
+    with _serve_metrics(exposition(collected)) as target:
         configuration = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
@@ -240,7 +240,7 @@ def prometheus(collected: Collected, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @contextmanager
-def _scraped(text: str) -> Iterator[str]:
+def _serve_metrics(text: str) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -262,7 +262,7 @@ def _scraped(text: str) -> Iterator[str]:
         server.server_close()
 
 
-def _asked(url: str, query: str) -> list[Any]:
+def _query(url: str, query: str) -> list[Any]:
     with urlopen(f"{url}/query?{urlencode({'query': query})}", timeout=10) as response:
         answer = json.load(response)
     assert answer["status"] == "success", answer
@@ -275,7 +275,7 @@ def _wait_for_rates(url: str, log: Path) -> None:
     ends = time.monotonic() + 60
     while True:
         try:
-            if _asked(url, "rate(parley_debate_claims_total[1m])") and all(
+            if _query(url, "rate(parley_debate_claims_total[1m])") and all(
                 each["lastEvaluation"] > "1" for each in _rules(url)
             ):
                 return
@@ -294,7 +294,7 @@ def test_prometheus_answers_every_query_of_the_dashboard_and_has_data_for_what_a
     prometheus: str,
 ) -> None:
     answers = {
-        where: _asked(prometheus, query.replace("$__rate_interval", "1m"))
+        where: _query(prometheus, query.replace("$__rate_interval", "1m"))
         for where, query in queries().items()
     }
     assert [where for where in sorted(_SHOWN) if not answers[where]] == []

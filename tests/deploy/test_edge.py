@@ -36,7 +36,7 @@ def with_provider(**more: Any) -> dict[str, Any]:
     return values
 
 
-def mounted(rendered: Rendered, service: str) -> set[str]:
+def list_mounts(rendered: Rendered, service: str) -> set[str]:
     pod = rendered.one("Deployment", f"parley-{service}")["spec"]["template"]["spec"]
     return {each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
 
@@ -53,8 +53,8 @@ def test_an_edge_starts_with_what_it_is_given(name: str, monkeypatch: pytest.Mon
 
 def test_it_signs_nothing_and_so_has_no_secret_of_services_and_no_store() -> None:
     rendered = example("production")
-    assert mounted(rendered, "edge") == {"/tmp", "/etc/parley/tls", "/etc/parley/teams"}
-    assert "/etc/parley/secret" in mounted(rendered, "memory")
+    assert list_mounts(rendered, "edge") == {"/tmp", "/etc/parley/tls", "/etc/parley/teams"}
+    assert "/etc/parley/secret" in list_mounts(rendered, "memory")
     assert not {"PARLEY_SERVICE_SECRET_FILE", "PARLEY_STORE"} & rendered.variables("edge").keys()
 
 
@@ -132,7 +132,7 @@ def test_teams_are_models_of_the_edge_that_runs_and_a_change_starts_it_anew(tmp_
     deployment = rendered.one("Deployment", "parley-edge")["spec"]["template"]
     (volume,) = [each for each in deployment["spec"]["volumes"] if each["name"] == "teams"]
     assert volume["configMap"]["name"] == "parley-edge-teams"
-    assert rendered.variables("edge")["PARLEY_EDGE_TEAMS"] in mounted(rendered, "edge")
+    assert rendered.variables("edge")["PARLEY_EDGE_TEAMS"] in list_mounts(rendered, "edge")
     other = render(with_provider(edge__teams={"review.yaml": "debate: {rounds: 1}"}))
     changed = other.one("Deployment", "parley-edge")["spec"]["template"]["metadata"]["annotations"]
     assert changed["checksum/teams"] != deployment["metadata"]["annotations"]["checksum/teams"]

@@ -44,14 +44,14 @@ if service == "cli":
 """
 
 
-def locked(lock: str) -> list[str]:
+def list_locked(lock: str) -> list[str]:
     text = (ROOT / "requirements" / f"{lock}.txt").read_text()
     return [re.sub(r"[-_.]+", "-", name).lower() for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)]
 
 
 @pytest.mark.parametrize(("service", "lock"), [*((each, each) for each in SETTINGS), ("cli", "run")])
 def test_an_image_has_whatever_its_service_imports(service: str, lock: str) -> None:
-    command = [sys.executable, "-c", IMPORT_ALL, service, json.dumps(locked(lock))]
+    command = [sys.executable, "-c", IMPORT_ALL, service, json.dumps(list_locked(lock))]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
     assert ended.returncode == 0, ended.stderr.strip().splitlines()[-1]
 

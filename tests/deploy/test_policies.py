@@ -100,7 +100,7 @@ def test_nothing_may_go_in_or_out_unless_a_policy_says_so(name: str) -> None:
     deny = example(name).one("NetworkPolicy", "parley-deny")["spec"]
     assert "ingress" not in deny
     assert {port["port"] for rule in deny["egress"] for port in rule["ports"]} == {53, 5353}
-    for where, pod in labelled_pods(example(name)):
+    for where, pod in list_labelled_pods(example(name)):
         assert deny["podSelector"]["matchLabels"].items() <= pod.items(), where
 
 
@@ -145,7 +145,7 @@ def selector(rendered: Rendered, service: str) -> Any:
     return deployment(rendered, service)["spec"]["selector"]["matchLabels"]
 
 
-def labelled_pods(rendered: Rendered) -> list[tuple[str, dict[str, str]]]:
+def list_labelled_pods(rendered: Rendered) -> list[tuple[str, dict[str, str]]]:
     return [
         (
             each["metadata"]["name"],
@@ -160,10 +160,10 @@ def may_call(rendered: Rendered, caller: str, called: str) -> bool:
     """Whether the caller's way out and the called one's way in both name the other."""
     port = int(rendered.variables(called)["PARLEY_PORT"])
     goes_out = any(
-        to(rule, "to", called) and {"port": port, "protocol": "TCP"} in rule["ports"]
+        allows_to(rule, "to", called) and {"port": port, "protocol": "TCP"} in rule["ports"]
         for rule in rules(rendered, caller, "egress")
     )
-    comes_in = any(to(rule, "from", caller) for rule in rules(rendered, called, "ingress"))
+    comes_in = any(allows_to(rule, "from", caller) for rule in rules(rendered, called, "ingress"))
     return goes_out and comes_in
 
 
@@ -176,6 +176,6 @@ def rules(rendered: Rendered, component: str, way: str) -> list[Any]:
     ]
 
 
-def to(rule: Any, way: str, component: str) -> bool:
+def allows_to(rule: Any, way: str, component: str) -> bool:
     peers = (each.get("podSelector", {}).get("matchLabels", {}) for each in rule.get(way, ()))
     return any(each.get("app.kubernetes.io/component") == component for each in peers)

@@ -79,11 +79,11 @@ def settings_schema(service: str) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: _plain(part) for name, part in sorted(known.items()) if name not in left_out},
+        "properties": {name: _flatten(part) for name, part in sorted(known.items()) if name not in left_out},
     }
 
 
-def _plain(part: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(part: Mapping[str, Any]) -> dict[str, Any]:
     (some, *_) = [each for each in part.get("anyOf", [part]) if each.get("type") != "null"]
     return {name: value for name, value in {**part, **some}.items() if name in _KEPT}
 

@@ -31,17 +31,22 @@ class Up:
 
 def start(folder: Path, url: str, *options: str, **variables: str) -> Up:
     first = next(free_ports())
-    given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_LOG_LEVEL": "info", **untrusted(folder)}
+    given = {
+        "OPENAI_BASE_URL": url,
+        "PARLEY_MODEL": "test",
+        "PARLEY_LOG_LEVEL": "info",
+        **make_variables(folder),
+    }
     command = Command(["up", "--port", str(first), *options], folder, {**given, **variables})
     command.wait_for("Ctrl-C stops")
     return Up(command, folder / "parley.yaml", f"127.0.0.1:{first}")
 
 
-def untrusted(folder: Path) -> dict[str, str]:
+def make_variables(folder: Path) -> dict[str, str]:
     return {"PARLEY_TRUST_CONFIG": "", "XDG_STATE_HOME": str(folder / "state")}
 
 
-def reaching(url: str, name: str) -> str:
+def write_provider(url: str, name: str) -> str:
     return (
         f"providers: [{{name: {name}, base_url: '{url}'}}]\n"
         f"routes: [{{provider: {name}, model: test}}]\n"
@@ -54,12 +59,12 @@ def test_a_change_that_needs_a_yes_is_not_taken_whatever_was_trusted_at_the_star
     is_trusted_at_start: bool, tmp_path: Path
 ) -> None:
     with models() as url, models() as other:
-        text = reaching(url, "own").replace("after", "before") if is_trusted_at_start else HARMLESS
+        text = write_provider(url, "own").replace("after", "before") if is_trusted_at_start else HARMLESS
         (tmp_path / "parley.yaml").write_text(text)
         if is_trusted_at_start:
-            assert Command(["roles", "--trust-config"], tmp_path, untrusted(tmp_path)).end().code == 0
+            assert Command(["roles", "--trust-config"], tmp_path, make_variables(tmp_path)).end().code == 0
         up = start(tmp_path, url)
-        listed = up.change(reaching(other, "thief"))
+        listed = up.change(write_provider(other, "thief"))
         up.command.process.kill()
     assert "before" in listed
     assert "after" not in listed
@@ -88,7 +93,7 @@ def test_any_change_is_taken_of_a_file_that_was_given_or_is_trusted_whatever_it_
     variables = {"PARLEY_TRUST_CONFIG": "true"} if trusted_by == "PARLEY_TRUST_CONFIG" else {}
     with models() as url, models() as other:
         listed = start(tmp_path, url, *options.get(trusted_by, []), **variables).change(
-            reaching(other, "new")
+            write_provider(other, "new")
         )
     assert "after" in listed
     assert "new/test" in listed

@@ -140,7 +140,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield answering
 
 
-def held(arguments: list[str], folder: Path) -> dict[str, Any]:
+def hold_debate(arguments: list[str], folder: Path) -> dict[str, Any]:
     """Run the command in a folder and return the debate's state."""
     state = folder / "state.json"
     assert run(["debate", QUESTION, *arguments, "--output", str(state)]) == 0
@@ -158,7 +158,7 @@ def test_a_file_runs_unmodified_to_an_answer(
 ) -> None:
     expected = RUNS[name]
     monkeypatch.chdir(tmp_path)
-    state = held(["--config", str(FOLDER / name), "--server", address, *expected.options], tmp_path)
+    state = hold_debate(["--config", str(FOLDER / name), "--server", address, *expected.options], tmp_path)
     told = capsys.readouterr().err
     assert state["status"] == "completed"
     assert state["outcome"]["description"]
@@ -204,7 +204,7 @@ def test_a_file_of_the_usual_name_is_found_where_the_command_runs(
     (tmp_path / "debate-config.json").write_text((FOLDER / "some-disabled.json").read_text())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    state = held(["--server", address, "--trust-config"], tmp_path)
+    state = hold_debate(["--server", address, "--trust-config"], tmp_path)
     assert [each["agent"]["id"] for each in state["spec"]["agents"]] == ["on-1", "on-2"]
 
 
@@ -212,7 +212,7 @@ def test_prompt_files_are_used_and_recorded(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    state = held(["--config", str(FOLDER / "prompt-files.json"), "--server", address], tmp_path)
+    state = hold_debate(["--config", str(FOLDER / "prompt-files.json"), "--server", address], tmp_path)
     sources = [
         (each["agent"]["system_prompt"] or {"source": "built-in"})["source"]
         for each in state["spec"]["agents"]

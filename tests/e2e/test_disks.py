@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.harness import model_server as models
 from tests.support.command import Command
-from tests.support.mounts import fill, mount, mounted
+from tests.support.mounts import fill, mount, mount_for_block
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(300)  # a start takes its time on a machine that is busy
@@ -44,7 +44,7 @@ def disk(folder: Path) -> Iterator[Path]:
     """A folder whose `data` is a disk of 64 MB."""
     shutil.move(folder / "data", folder / "before")
     (folder / "data").mkdir()
-    with mounted(folder / "data", "-t", "tmpfs", "-o", "size=64m", "tmpfs"):
+    with mount_for_block(folder / "data", "-t", "tmpfs", "-o", "size=64m", "tmpfs"):
         # The files of the vector index have holes, which a copy fills.
         without_index = shutil.ignore_patterns("vectors")
         shutil.copytree(folder / "before", folder / "data", dirs_exist_ok=True, ignore=without_index)
@@ -115,7 +115,7 @@ def test_the_answer_is_printed_where_the_disk_has_no_room_for_memory(disk: Path,
 
 def test_a_folder_that_is_read_only_is_named(folder: Path) -> None:
     data = folder / "data"
-    with mounted(data, "--bind", str(data)):
+    with mount_for_block(data, "--bind", str(data)):
         mount("-o", "remount,bind,ro", str(data), str(data))
         ended = Command(["list"], folder).end()
         assert (ended.code, ended.out, len(ended.err)) == (4, "", 1)

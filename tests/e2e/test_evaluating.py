@@ -14,7 +14,7 @@ EVALUATORS = Path(__file__).parents[1] / "data" / "evaluators"
 ID = re.compile(r"deb-\d{8}-\d{6}-[a-z2-7]{8}")
 
 
-def serving(url: str) -> str:
+def write_configuration(url: str) -> str:
     """A configuration whose two providers are the model server."""
     return (
         "providers:\n"
@@ -24,13 +24,13 @@ def serving(url: str) -> str:
     )
 
 
-def ran(folder: Path, *arguments: str, url: str = "") -> Ended:
+def run_command(folder: Path, *arguments: str, url: str = "") -> Ended:
     variables = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"} if url else {}
     return Command(arguments, folder, variables).end()
 
 
-def debated(folder: Path, url: str) -> str:
-    ended = ran(folder, "debate", "Which?", "-a", "architect", "-r", "1", "-o", "x.json", url=url)
+def hold_debate(folder: Path, url: str) -> str:
+    ended = run_command(folder, "debate", "Which?", "-a", "architect", "-r", "1", "-o", "x.json", url=url)
     assert ended.code == 0, ended.err
     found: str = json.loads((folder / "x.json").read_text())["id"]
     return found
@@ -38,36 +38,36 @@ def debated(folder: Path, url: str) -> str:
 
 def test_a_debate_is_evaluated_without_any_configuration_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     with model_server() as url:
-        debate = debated(tmp_path, url)
-        ended = ran(tmp_path, "eval", debate[:-4], url=url)
+        debate = hold_debate(tmp_path, url)
+        ended = run_command(tmp_path, "eval", debate[:-4], url=url)
     assert ended.code == 0, ended.err
     assert "No parley.yaml or debate-config.json here: the default team evaluates." in ended.err
     assert re.match(rf"\*\*\d+\.\d of 10\*\* for {debate}, by 2 evaluators, each by itself\.\n", ended.out)
     assert "| Dimension | architect | performance | Average |\n" in ended.out
     (evaluation,) = {each for line in ended.err for each in ID.findall(line)} - {debate}
-    shown = ran(tmp_path, "show", evaluation).out
+    shown = run_command(tmp_path, "show", evaluation).out
     assert f"Evaluates  {debate}\n" in shown
     assert "Judge" not in shown
-    assert f"Evaluated  {evaluation}\n" in ran(tmp_path, "show", debate).out
+    assert f"Evaluated  {evaluation}\n" in run_command(tmp_path, "show", debate).out
 
 
 @pytest.mark.usefixtures("fixed_ports")
 def test_files_of_evaluators_run_as_they_are(tmp_path: Path) -> None:
     with model_server() as url:
-        (tmp_path / "serving.yaml").write_text(serving(url))
+        (tmp_path / "serving.yaml").write_text(write_configuration(url))
         up = Command(["up", "-c", "serving.yaml"], tmp_path, {"PARLEY_MODEL": "openai/test"})
         up.wait_for("Ctrl-C stops")
-        debate = ran(tmp_path, "debate", "Which?", "-a", "architect", "-r", "1").err
+        debate = run_command(tmp_path, "debate", "Which?", "-a", "architect", "-r", "1").err
         (judged,) = {each for line in debate for each in ID.findall(line)}
         for name, evaluators in (("single", 1), ("prompts", 2), ("openai", 1), ("mixed", 2)):
             config = str(EVALUATORS / f"{name}.json")
-            ended = ran(tmp_path, "eval", judged, "-c", config, "-o", f"{name}.csv")
+            ended = run_command(tmp_path, "eval", judged, "-c", config, "-o", f"{name}.csv")
             assert ended.code == 0, (name, ended.err)
             rows = list(csv.DictReader((tmp_path / f"{name}.csv").open(newline="")))
             scored = {row["evaluator"] for row in rows} - {"(average)"}
             assert scored == {f"eval-{number + 1}" for number in range(evaluators)}
         config = str(EVALUATORS / "mixed.json")
-        mixed = ran(tmp_path, "eval", judged, "-c", config, "--format", "json")
+        mixed = run_command(tmp_path, "eval", judged, "-c", config, "--format", "json")
     assert json.loads(mixed.out)["debate_id"] == judged
     assert any("has no effect here and is passed over" in line for line in mixed.err)
     assert any("gone.md cannot be read" in line for line in mixed.err)
@@ -75,10 +75,10 @@ def test_files_of_evaluators_run_as_they_are(tmp_path: Path) -> None:
 
 def test_a_file_of_evaluators_is_used_by_a_system_of_ones_own(tmp_path: Path) -> None:
     with model_server() as url:
-        debate = debated(tmp_path, url)
+        debate = hold_debate(tmp_path, url)
         config = str(EVALUATORS / "openai.json")
-        ended = ran(tmp_path, "eval", debate, "-c", config, "--format", "csv", url=url)
-        refused = ran(tmp_path, "debate", "Which?", "-c", config, url=url)
+        ended = run_command(tmp_path, "eval", debate, "-c", config, "--format", "csv", url=url)
+        refused = run_command(tmp_path, "debate", "Which?", "-c", config, url=url)
     assert ended.code == 0, ended.err
     assert '"eval-1","security",' in ended.out
     assert refused.code == 4
@@ -104,6 +104,6 @@ def test_what_cannot_be_is_one_line_and_a_code(
     arguments: list[str], code: int, told: str, tmp_path: Path
 ) -> None:
     given = [each.format(single=EVALUATORS / "single.json") for each in arguments]
-    ended = ran(tmp_path, "eval", "deb-2", *given, url="http://127.0.0.1:9/v1")
+    ended = run_command(tmp_path, "eval", "deb-2", *given, url="http://127.0.0.1:9/v1")
     assert ended.code == code, ended.err
     assert re.match(f"parley: {told}", ended.err[-1]), ended.err

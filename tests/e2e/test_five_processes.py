@@ -20,8 +20,8 @@ from parley.v1.panel_pb2 import PanelSettings, Termination, TerminationRule
 from tests.e2e.harness import SERVICES, System, model_server, system
 from tests.support.model_server.ledger import read_ledger
 from tests.support.orchestration import kind_of
-from tests.support.spans import ended_spans, forget_spans
-from tests.support.trace_collector import Collector, Span, collecting
+from tests.support.spans import forget_spans, list_ended_spans
+from tests.support.trace_collector import Collector, Span, run_collector
 
 pytestmark = pytest.mark.timeout(180)  # five processes start here, on a machine that may be busy
 
@@ -79,7 +79,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(folder: Path, models: str) -> Iterator[Story]:
-    with collecting() as collector:
+    with run_collector() as collector:
         variables = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
             "OTEL_METRICS_EXPORTER": "none",
@@ -100,13 +100,13 @@ async def tell(services: System, collector: Collector, folder: Path) -> Story:
     ):
         with trace.get_tracer("test").start_as_current_span("the caller") as caller:
             debate = await parley.create_debate(spec(FIRST))
-        first = await held(parley, debate)
-        second = await held(parley, await parley.create_debate(spec(SECOND)))
+        first = await follow_to_end(parley, debate)
+        second = await follow_to_end(parley, await parley.create_debate(spec(SECOND)))
         rated = {each.agent_id: each.elo async for each in ratings.list()}
-    own = [each for each in map(to_span, ended_spans()) if each.trace == trace_of(caller)]
-    spans = collector.wait_for(trace_of(caller), lambda found: whole([*own, *found]))
+    own = [each for each in map(to_span, list_ended_spans()) if each.trace == trace_of(caller)]
+    spans = collector.wait_for(trace_of(caller), lambda found: are_whole([*own, *found]))
     prompts = [each.prompt for each in read_ledger(folder / "ledger.jsonl")]
-    (root,) = named(own, "the caller")
+    (root,) = find_named(own, "the caller")
     return Story(first, second, rated, prompts, [*own, *spans], root)
 
 
@@ -116,7 +116,7 @@ def spec(question: str, rounds: int = 1, termination: Termination | None = None)
     return DebateSpec(question=question, agents=agents, panel=settings)
 
 
-async def held(parley: ParleyClient, debate: str) -> Debate:
+async def follow_to_end(parley: ParleyClient, debate: str) -> Debate:
     """Follow a debate until it is closed."""
     async with asyncio.timeout(60):
         kinds = [kind_of(each) async for each in parley.watch(debate) if isinstance(each, Event)]
@@ -140,14 +140,14 @@ def to_span(span: ReadableSpan) -> Span:
     )
 
 
-def whole(spans: Sequence[Span]) -> bool:
+def are_whole(spans: Sequence[Span]) -> bool:
     """Whether the debate's own span has come, and what every call of a service left at the service that it called."""
     called = {each.parent for each in spans if each.kind == "server"}
     calls = [each for each in spans if each.kind == "client" and each.name.startswith("parley.v1.")]
-    return bool(named(spans, "invoke_workflow panel@1")) and all(each.id in called for each in calls)
+    return bool(find_named(spans, "invoke_workflow panel@1")) and all(each.id in called for each in calls)
 
 
-def named(spans: Sequence[Span], name: str) -> list[Span]:
+def find_named(spans: Sequence[Span], name: str) -> list[Span]:
     return [each for each in spans if each.name == name]
 
 
@@ -262,7 +262,7 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
     termination = Termination(rule=TerminationRule.TERMINATION_RULE_CONVERGENCE)
     async with ParleyClient(services.addresses["orchestrator"]) as parley:
         debate = await parley.create_debate(spec(FIRST, 2, termination=termination))
-        await until(parley, debate, "concluded")
+        await follow_until(parley, debate, "concluded")
         answered = await parley.get(debate)
         assert answered.status == DebateStatus.DEBATE_STATUS_COMPLETED
         assert answered.outcome.description == VERDICT["description"]
@@ -281,18 +281,18 @@ async def test_what_an_answer_owes_to_services_that_are_away_is_done_once_they_r
             services.start(name)
         services.wait(*SERVICES)
         async with asyncio.timeout(30):
-            closed = await held(parley, debate)
+            closed = await follow_to_end(parley, debate)
         assert closed.outcome == answered.outcome
         async with RatingsClient(services.addresses["ratings"]) as ratings:
             assert {each.agent_id: each.matches async for each in ratings.list()} == {
                 "architect": 1,
                 "performance": 1,
             }
-        later = await held(parley, await parley.create_debate(spec(SECOND)))
+        later = await follow_to_end(parley, await parley.create_debate(spec(SECOND)))
         assert list(later.recalled_debate_ids) == [debate]
 
 
-async def until(parley: ParleyClient, debate: str, kind: str) -> None:
+async def follow_until(parley: ParleyClient, debate: str, kind: str) -> None:
     """Follow a debate until an event of a kind has come."""
     async with asyncio.timeout(30):
         async for each in parley.watch(debate):

@@ -17,7 +17,7 @@ def run(folder: Path, url: str, *arguments: str) -> Ended:
     return Command(arguments, folder, {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test"}).end()
 
 
-def listed(folder: Path, url: str) -> list[str]:
+def list_debates(folder: Path, url: str) -> list[str]:
     return [each["id"] for each in json.loads(run(folder, url, "list", "--json").out)]
 
 
@@ -26,7 +26,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     for question in ("Tabs or spaces?", "One process or several?"):
         ended = run(tmp_path, models, "debate", question, "--agents", "architect,security", "--rounds", "1")
         assert ended.code == 0, ended.err
-    first, second = listed(tmp_path, models)
+    first, second = list_debates(tmp_path, models)
     (database,) = tmp_path.rglob("parley.db")
     assert has_compressed_records(database)
 
@@ -56,7 +56,7 @@ def test_debates_are_backed_up_exported_deleted_and_restored(tmp_path: Path, mod
     other.mkdir()
     restored = run(other, models, "restore", str(tmp_path / "kept"))
     assert restored.code == 0, restored.err
-    assert listed(other, models) == [first, second]
+    assert list_debates(other, models) == [first, second]
     ended = run(other, models, "export", first, "-o", "again.zip")
     assert ended.code == 0, ended.err
     check_export(other / "again.zip", {first: "One process or several?"})

@@ -38,7 +38,7 @@ async def client_of(folder: Path, models: str) -> AsyncIterator[Client]:
         yield client
 
 
-def structured(result: Any) -> dict[str, Any]:
+def read_data(result: Any) -> dict[str, Any]:
     assert not result.is_error, result.content
     found: dict[str, Any] = result.structured_content
     return found
@@ -47,14 +47,14 @@ def structured(result: Any) -> dict[str, Any]:
 async def test_a_debate_of_the_folders_team_is_found_by_the_next_command(tmp_path: Path, models: str) -> None:
     (tmp_path / "parley.yaml").write_text(TEAM, encoding="utf-8")
     async with client_of(tmp_path, models) as client:
-        held = structured(await client.call_tool("debate", {"question": QUESTION}))
+        held = read_data(await client.call_tool("debate", {"question": QUESTION}))
         unknown = await client.call_tool("debate", {"question": QUESTION, "agents": ["a b"]})
     assert held["status"] == "completed"
     assert held["answer"]
     assert unknown.is_error
     assert "'a b' is neither an id nor a role" in str(unknown.content)
     async with client_of(tmp_path, models) as client:
-        found = structured(await client.call_tool("get_debate", {"debate_id": held["debate_id"]}))
+        found = read_data(await client.call_tool("get_debate", {"debate_id": held["debate_id"]}))
         (report,) = (await client.read_resource(held["report"])).contents
     assert (found["answer"], found["question"]) == (held["answer"], QUESTION)
     text = getattr(report, "text", "")
@@ -75,8 +75,8 @@ async def test_a_command_whose_system_was_anothers_runs_its_own_when_that_ends(
     first = asyncio.create_task(run_first())
     await runs.wait()
     async with client_of(tmp_path, models) as client:
-        assert structured(await client.call_tool("list_debates", {}))["debates"] == []
+        assert read_data(await client.call_tool("list_debates", {}))["debates"] == []
         ended.set()
         await first
-        held = structured(await client.call_tool("debate", {"question": QUESTION}))
+        held = read_data(await client.call_tool("debate", {"question": QUESTION}))
     assert held["status"] == "completed"

@@ -94,7 +94,7 @@ def test_a_person_guides_leaves_resumes_ends_early_and_approves_and_the_decision
 def test_guidance_counts_once_where_command_and_system_are_killed_around_a_checkpoint(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
-    def killed(terminal: Terminal) -> None:
+    def kill(terminal: Terminal) -> None:
         terminal.process.kill()
         assert terminal.end(SECONDS) != 0, terminal.written
 
@@ -103,7 +103,7 @@ def test_guidance_counts_once_where_command_and_system_are_killed_around_a_check
         if CHOICES not in terminal.written:
             terminal.type(CTRL_D)
         wait_for(terminal, CHOICES)
-        killed(terminal)
+        kill(terminal)
     listed = Command(["debate", "--list"], tmp_path, variables).end()
     (debate,) = set(re.findall(r"deb-\d{8}-\d{6}-\w+", listed.out))
     resume = ["debate", "--resume", debate]
@@ -113,12 +113,12 @@ def test_guidance_counts_once_where_command_and_system_are_killed_around_a_check
         wait_for(terminal, "Your guidance:\n> ")
         terminal.type(b"Mind the otters.\n")
         wait_for(terminal, "a person said guide: Mind the otters.")
-        killed(terminal)
+        kill(terminal)
     with Terminal(resume, tmp_path, variables, columns=200) as terminal:
         wait_for(terminal, CHOICES)
         terminal.type(b"e\n")
         wait_for(terminal, "[A]pprove  [R]efuse\n> ")
-        killed(terminal)
+        kill(terminal)
     with Terminal(resume, tmp_path, variables, columns=200) as terminal:
         wait_for(terminal, "[A]pprove  [R]efuse\n> ")
         terminal.type(b"a\n")

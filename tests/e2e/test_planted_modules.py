@@ -65,7 +65,7 @@ def planted(cloned: Path) -> Path:
     return cloned
 
 
-def imported(folder: Path) -> list[str]:
+def list_imported(folder: Path) -> list[str]:
     return sorted(each.name for each in (folder.parent / "imported").iterdir())
 
 
@@ -120,7 +120,7 @@ def run_until(text: str, command: Sequence[str], folder: Path, **variables: str)
 
 def test_what_is_planted_is_found_by_a_python_that_looks_into_the_folder(planted: Path) -> None:
     run([sys.executable, "-m", "parley.gateway"], planted)
-    assert imported(planted) != []
+    assert list_imported(planted) != []
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_service_imports_nothing_of_the_folder_it_is_started_in(service: str, 
         port = str(next(free_ports()))
         given = {"OPENAI_BASE_URL": url, "PARLEY_MODEL": "test", "PARLEY_PORT": port}
         run_until("serving", [PARLEY, "serve", service], planted, **given)
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 @pytest.mark.model
@@ -141,7 +141,7 @@ def test_the_small_model_imports_nothing_of_the_folder(planted: Path) -> None:
     run_until(
         "a small model on this machine answers", [PARLEY, "serve", "gateway"], planted, PARLEY_PORT=port
     )
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 def test_a_debate_in_one_process_imports_nothing_of_the_folder(planted: Path) -> None:
@@ -149,19 +149,19 @@ def test_a_debate_in_one_process_imports_nothing_of_the_folder(planted: Path) ->
         asked = [PARLEY, "debate", "Which?", "--agents", "architect,security", "--rounds", "1"]
         ended = run(asked, planted, OPENAI_BASE_URL=url, PARLEY_MODEL="test")
     assert ended.returncode == 0, ended.stderr
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 def test_the_system_in_one_process_imports_nothing_of_the_folder(planted: Path) -> None:
     with models() as url:
         up = [PARLEY, "up", "--port", str(next(free_ports()))]
         run_until("Ctrl-C stops", up, planted, OPENAI_BASE_URL=url, PARLEY_MODEL="test")
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 def test_the_repair_of_an_answer_imports_nothing_of_the_folder(planted: Path) -> None:
     assert run([sys.executable, "-P", "-c", REPAIR], planted).stdout == "{'one': 1}\n"
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 def test_the_command_that_fetches_a_model_imports_nothing_of_the_folder_and_nor_does_pip(
@@ -175,7 +175,7 @@ def test_the_command_that_fetches_a_model_imports_nothing_of_the_folder_and_nor_
     )
     assert "No matching distribution" in ended.stderr
     assert "error: pip could not download the parts of" in ended.stderr
-    assert imported(planted) == []
+    assert list_imported(planted) == []
 
 
 def test_processes_of_those_processes_do_not_look_into_the_folder_either(planted: Path) -> None:

@@ -113,7 +113,7 @@ def test_a_debate_over_a_server_that_others_wrote_ends_in_an_answer(
     name: str, api: str, tmp_path: Path
 ) -> None:
     server = SERVERS[name]
-    with _running(name, server, tmp_path) as base_url:
+    with _run_server(name, server, tmp_path) as base_url:
         agents = [{"role": role, "routes": [f"s/{server.model}"]} for role in ("architect", "performance")]
         config = {
             "agents": agents,
@@ -140,7 +140,7 @@ def test_a_debate_over_a_server_that_others_wrote_ends_in_an_answer(
 
 
 @contextmanager
-def _running(name: str, server: Server, folder: Path) -> Iterator[str]:
+def _run_server(name: str, server: Server, folder: Path) -> Iterator[str]:
     program = TOOLS / server.program
     if not program.exists():
         pytest.skip(f"{name} is not installed in {TOOLS}: `make others` installs it and runs this test")

@@ -46,7 +46,7 @@ def up(fixed_ports: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             Command.kill_all()
 
 
-def recorded(ended: Ended, what: str) -> int:
+def read_sequence(ended: Ended, what: str) -> int:
     """The sequence that an intervention was told to be recorded as."""
     assert (ended.code, ended.err) == (0, [])
     said, number = ended.out.rstrip("\n").partition(f": {what}")[0].rsplit(" ", 1)
@@ -54,7 +54,7 @@ def recorded(ended: Ended, what: str) -> int:
     return int(number)
 
 
-def refused(ended: Ended) -> tuple[int, str]:
+def read_refusal(ended: Ended) -> tuple[int, str]:
     assert ended.out == ""
     (line,) = ended.err
     return ended.code, line
@@ -62,15 +62,15 @@ def refused(ended: Ended) -> tuple[int, str]:
 
 def test_a_running_debate_is_paused_guided_resumed_and_ended_early(up: Up) -> None:
     holding, debate = up.held()
-    paused = recorded(up.parley("pause", debate, "--now"), "pause; calls in flight are stopped")
+    paused = read_sequence(up.parley("pause", debate, "--now"), "pause; calls in flight are stopped")
     holding.wait_for("paused")
     key = "checkpoint/1"
     closed = f"parley: checkpoint {key} of debate {debate} is not open; nothing was recorded"
-    assert refused(up.parley("continue", debate, "--checkpoint", key)) == (1, closed)
-    guided = recorded(up.parley("guide", debate, "Mind the otters."), "guidance; ")
-    ended = recorded(up.parley("end", debate, "--server", ORCHESTRATOR), "end of the rounds; ")
+    assert read_refusal(up.parley("continue", debate, "--checkpoint", key)) == (1, closed)
+    guided = read_sequence(up.parley("guide", debate, "Mind the otters."), "guidance; ")
+    ended = read_sequence(up.parley("end", debate, "--server", ORCHESTRATOR), "end of the rounds; ")
     where = f"resume; the debate goes on at {ORCHESTRATOR}"
-    resumed = recorded(up.parley("resume", debate), where)
+    resumed = read_sequence(up.parley("resume", debate), where)
     assert paused < guided < ended < resumed
     held = holding.end()
     assert held.code == 0, held.err
@@ -78,17 +78,17 @@ def test_a_running_debate_is_paused_guided_resumed_and_ended_early(up: Up) -> No
     assert not any("round 4/4" in line for line in held.err)
     report = up.parley("report", debate).out
     assert "Mind the otters." in report
-    assert refused(up.parley("guide", debate, "Too late.")) == (1, f"parley: debate {debate} has ended")
+    assert read_refusal(up.parley("guide", debate, "Too late.")) == (1, f"parley: debate {debate} has ended")
 
 
 def test_a_running_debate_is_cancelled_and_whoever_holds_it_is_told(up: Up) -> None:
     holding, debate = up.held()
-    code, line = refused(up.parley("mute", debate, "nobody"))
+    code, line = read_refusal(up.parley("mute", debate, "nobody"))
     assert (code, line) == (
         2,
         "parley: unknown agent 'nobody'; agents of this debate: architect, security",
     )
-    recorded(up.parley("cancel", debate, "too dear"), "cancel; the debate ends without an answer")
+    read_sequence(up.parley("cancel", debate, "too dear"), "cancel; the debate ends without an answer")
     held = holding.end()
     assert (held.code, held.err[-1]) == (1, f"parley: debate {debate} was cancelled")
 
@@ -103,4 +103,4 @@ def test_where_no_system_runs_nothing_is_recorded_and_the_line_says_what_to_do(t
         "parley: no Parley runs on this machine; start one with: parley up, "
         f"or go on with the debate: parley debate --resume {debate}"
     )
-    assert refused(Command(["resume", debate], tmp_path).end()) == (1, told)
+    assert read_refusal(Command(["resume", debate], tmp_path).end()) == (1, told)

@@ -22,7 +22,7 @@ _CALL: Final = "/v1/chat/completions"
 
 
 @contextmanager
-def answering(status: int, body: object, *, together: int = 0) -> Iterator[tuple[str, list[str]]]:
+def serve_answer(status: int, body: object, *, together: int = 0) -> Iterator[tuple[str, list[str]]]:
     """An HTTP server that always answers the same; gives its address and the paths that were asked for.
 
     With `together`, the first call of a model is answered once so many are there, and the others are not.
@@ -100,14 +100,14 @@ def test_a_host_that_is_not_there(tmp_path: Path) -> None:
     ("path", "cause"), [("", "most base URLs end in /v1, try "), ("/v1", "no OpenAI-compatible API")]
 )
 def test_an_address_without_an_api(path: str, cause: str, tmp_path: Path) -> None:
-    with answering(404, "404 page not found") as (url, _):
+    with serve_answer(404, "404 page not found") as (url, _):
         ended = debate(tmp_path, f"{url}{path}", PARLEY_MODEL="m")
     assert cause in ended.err[-1]
 
 
 @pytest.mark.parametrize("model", [{}, {"PARLEY_MODEL": "m"}], ids=["no model", "a model"])
 def test_a_web_page(model: dict[str, str], tmp_path: Path) -> None:
-    with answering(200, "<!doctype html><title>Welcome</title>") as (url, _):
+    with serve_answer(200, "<!doctype html><title>Welcome</title>") as (url, _):
         ended = debate(tmp_path, f"{url}/v1", **model)
     assert "a web page answers, and no JSON" in ended.err[-1]
 
@@ -122,7 +122,7 @@ WRONG_KEY = {
 
 
 def test_a_key_that_is_wrong_where_a_model_is_looked_for(tmp_path: Path) -> None:
-    with answering(401, WRONG_KEY) as (url, asked):
+    with serve_answer(401, WRONG_KEY) as (url, asked):
         ended = debate(tmp_path, f"{url}/v1")
     assert_names_key(ended)
     assert _CALL not in asked, "there is no model to call"
@@ -132,7 +132,7 @@ def test_a_key_that_is_wrong_ends_the_debate_by_its_first_refusal_though_other_c
     tmp_path: Path,
 ) -> None:
     at_once = len(MANY.split(",")) + 1
-    with answering(401, WRONG_KEY, together=at_once) as (url, asked):
+    with serve_answer(401, WRONG_KEY, together=at_once) as (url, asked):
         ended = debate(tmp_path, f"{url}/v1", PARLEY_MODEL="m")
     assert_names_key(ended)
     assert len([line for line in ended.err if "failed" in line]) == 1
@@ -153,7 +153,7 @@ def test_a_model_that_ollama_does_not_have(tmp_path: Path) -> None:
             "code": None,
         }
     }
-    with answering(404, said) as (url, _):
+    with serve_answer(404, said) as (url, _):
         ended = debate(tmp_path, f"{url}/v1", PARLEY_MODEL="qwen3:8b")
     assert 'model "qwen3:8b" not found' in ended.err[-1]
     assert ended.err[-1].endswith(

@@ -15,7 +15,7 @@ from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, PanelSettings, Ter
 from tests.support.orchestration import WITHIN, Orchestrator, kind_of, orchestrating
 from tests.support.real_services import convergence_at, free_address, memory_at, ratings_at
 from tests.support.scripted_gateway import ScriptedGateway
-from tests.support.spans import ended_spans, forget_spans, spans_when
+from tests.support.spans import forget_spans, list_ended_spans, spans_when
 
 ASSESS, EMBED = "parley.v1.ConvergenceService/Assess", "parley.v1.ConvergenceService/Embed"
 RECALL, REMEMBER = "parley.v1.MemoryService/Recall", "parley.v1.MemoryService/RecordDebate"
@@ -70,7 +70,7 @@ async def test_what_a_debate_asks_of_convergence_and_memory_hangs_under_it(tmp_p
     ):
         await follow(orchestrator, await create(orchestrator), "closed")
         (workflow,) = await workflows(1)
-        spans = ended_spans()
+        spans = list_ended_spans()
     (created,) = named(spans, CREATE, SpanKind.SERVER)
     assert is_child(workflow, created)
     for method in (ASSESS, RECALL, REMEMBER, RATE):
@@ -97,7 +97,7 @@ async def test_calls_that_fail_and_those_after_a_restart_are_in_the_trace_of_the
             debate = await create(orchestrator)
             await follow(orchestrator, debate, "concluded")
             async with asyncio.timeout(WITHIN):
-                while not named(ended_spans(), RATE, SpanKind.CLIENT):  # noqa: ASYNC110 (spans end without an event)
+                while not named(list_ended_spans(), RATE, SpanKind.CLIENT):  # noqa: ASYNC110 (spans end without an event)
                     await asyncio.sleep(0.01)
         async with (
             ratings_at(ratings, tmp_path / "ratings"),
@@ -105,7 +105,7 @@ async def test_calls_that_fail_and_those_after_a_restart_are_in_the_trace_of_the
         ):
             await follow(orchestrator, debate, "closed")
             first, second = await workflows(2)
-            spans = ended_spans()
+            spans = list_ended_spans()
     (created,) = named(spans, CREATE, SpanKind.SERVER)
     assert is_child(first, created)
     assert is_child(second, created)

@@ -64,7 +64,7 @@ def _idle(node: Any) -> bool:
     parent = node.parent
     while parent is not None:
         if parent.type in {"annassign", "decorator", "tfpdef"}:
-            return parent.type != "annassign" or "=" not in _before(parent, node)
+            return parent.type != "annassign" or "=" not in _list_before(parent, node)
         if parent.type == "funcdef" and node.type in {"operator", "expr"}:
             return True  # what it returns
         if parent.type == "parameters" and node.type == "operator":
@@ -75,7 +75,7 @@ def _idle(node: Any) -> bool:
     return False
 
 
-def _before(parent: Any, node: Any) -> set[str]:
+def _list_before(parent: Any, node: Any) -> set[str]:
     return {child.get_code().strip() for child in parent.children if child.start_pos < node.start_pos}
 
 

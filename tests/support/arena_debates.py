@@ -34,7 +34,7 @@ async def run_arena(
     return await run_debate(folder, gateway, arena_spec(agents, settings))
 
 
-def ended(events: Sequence[Envelope]) -> RoundsEnded:
+def find_end(events: Sequence[Envelope]) -> RoundsEnded:
     """Why the rounds ended, as the log says once and the finished debate's state does too."""
     (end,) = [event.payload for event in events if isinstance(event.payload, RoundsEnded)]
     state = fold(events)

@@ -21,7 +21,7 @@ class Authority:
         made = _builder(self._name, self._name, self._key).add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
-        self.file = _put(folder / f"{name}.pem", _pem(made.sign(self._key, hashes.SHA256())))
+        self.file = _put_file(folder / f"{name}.pem", _pem(made.sign(self._key, hashes.SHA256())))
 
     def sign(
         self,
@@ -48,8 +48,8 @@ class Authority:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         stem = file_name or name
-        certificate = _put(self._folder / f"{stem}.pem", _pem(made.sign(self._key, hashes.SHA256())))
-        return certificate, _put(self._folder / f"{stem}.key", private)
+        certificate = _put_file(self._folder / f"{stem}.pem", _pem(made.sign(self._key, hashes.SHA256())))
+        return certificate, _put_file(self._folder / f"{stem}.key", private)
 
 
 def _host_name(host: str) -> x509.GeneralName:
@@ -82,7 +82,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _put(path: Path, content: bytes) -> Path:
+def _put_file(path: Path, content: bytes) -> Path:
     """Put a file in place whole, as who replaces certificates does."""
     made = path.with_suffix(".new")
     made.write_bytes(content)

@@ -43,7 +43,7 @@ def create_panel(name: str, run: Callable[[Debate], Awaitable[Outcome]]) -> Form
     )
 
 
-def _checked(name: str, request: CheckpointRequest) -> Format:
+def _make_format(name: str, request: CheckpointRequest) -> Format:
     """A format that makes a request, holds a panel, and has its answer approved; what was said is in the answer."""
 
     async def run(debate: Debate) -> Outcome:
@@ -51,13 +51,13 @@ def _checked(name: str, request: CheckpointRequest) -> Format:
         outcome = await panel.V1.run(debate)
         after = await debate.run_checkpoint(AFTER, Approval(text=outcome.description))
         del outcome.details.recommendations[:]
-        outcome.details.recommendations.extend(map(_told, (before, after)))
+        outcome.details.recommendations.extend(map(_describe_act, (before, after)))
         return outcome
 
     return create_panel(name, run)
 
 
-def _told(closed: CheckpointClosed) -> str:
+def _describe_act(closed: CheckpointClosed) -> str:
     """What a person did, and what they said to it."""
     intervention = closed.intervention
     act = intervention.WhichOneof("act") or ""
@@ -66,14 +66,14 @@ def _told(closed: CheckpointClosed) -> str:
     return f"{act}: {getattr(told, 'text', '')}{approved}"
 
 
-CHECKED = _checked("checked", Direction(text="Shall we begin?"))
+CHECKED = _make_format("checked", Direction(text="Shall we begin?"))
 """Asks for a direction before the panel, and for an approval after it."""
-QUESTIONED = _checked("questioned", Questions(text="Shall we begin?"))
+QUESTIONED = _make_format("questioned", Questions(text="Shall we begin?"))
 """Puts questions before the panel, and asks for an approval after it."""
 CHECKED_FORMATS = Formats([*all_formats().all(), CHECKED, QUESTIONED])
 
 
-def checked_spec(debate_format: Format = CHECKED, **fields: Any) -> DebateCreated:
+def make_checked_debate(debate_format: Format = CHECKED, **fields: Any) -> DebateCreated:
     """Two agents, one round, and a person at both ends."""
     return make_debate(2, 1, format=debate_format.id, **fields)
 
@@ -85,15 +85,15 @@ async def approve_answer(stage: Backstage, replica: Replica, debate: str) -> Non
     check_log(await stage.comes_to(debate, "COMPLETED"))
 
 
-def said(outcome: Outcome) -> tuple[str, ...]:
+def list_said(outcome: Outcome) -> tuple[str, ...]:
     """What was said at the checkpoints, in order."""
     return tuple(outcome.details.recommendations)
 
 
-def said_in(events: Iterable[Envelope]) -> tuple[str, ...]:
+def list_said_in(events: Iterable[Envelope]) -> tuple[str, ...]:
     """What was said at the checkpoints of a debate that came to its answer."""
     (outcome,) = [event.payload.outcome for event in events if isinstance(event.payload, Concluded)]
-    return said(outcome)
+    return list_said(outcome)
 
 
 def go_on(checkpoint: CheckpointOpened) -> str:

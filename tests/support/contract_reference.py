@@ -63,7 +63,7 @@ class _File:
 
 def pages() -> dict[str, str]:
     """Return the pages by file name."""
-    compiled = _compiled()
+    compiled = _compile()
     page_of = {
         f".{PACKAGE}.{name}": f"{Path(proto.name).stem}.md"
         for proto in compiled
@@ -78,14 +78,14 @@ def comments_of_rpcs() -> dict[str, str]:
     """Return the comment of each RPC, by the RPC's full name."""
     return {
         f"{PACKAGE}.{service.name}.{method.name}": comments.get((_OF_SERVICES, place, _METHODS, number), "")
-        for proto in _compiled()
+        for proto in _compile()
         for comments in [_comments(proto)]
         for place, service in enumerate(proto.service)
         for number, method in enumerate(service.method)
     }
 
 
-def _compiled() -> Sequence[FileDescriptorProto]:
+def _compile() -> Sequence[FileDescriptorProto]:
     paths = sorted(str(each.relative_to(PROTOS)) for each in (PROTOS / "parley" / "v1").glob("*.proto"))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "set")
@@ -156,7 +156,7 @@ def _method(file: _File, method: MethodDescriptorProto, place: _Place) -> list[s
     return [
         f"### {method.name}",
         "",
-        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}{_size(method)}{_not_in_client(method)}",
+        f"{takes} → {gives}; needs {_needs(method)}.{_queue(method)}{_size(method)}{_describe_absence(method)}",
         "",
         file.said(*place),
         "",
@@ -180,7 +180,7 @@ def _size(method: MethodDescriptorProto) -> str:
     return f" Requests: up to {size // 1024**2} MiB." if size else ""
 
 
-def _not_in_client(method: MethodDescriptorProto) -> str:
+def _describe_absence(method: MethodDescriptorProto) -> str:
     reason = method.options.Extensions[access_pb2.not_in_client]
     return f" Not in the client in Python: {reason}." if reason else ""
 
@@ -191,7 +191,9 @@ def _message(file: _File, message: DescriptorProto, name: str, place: _Place) ->
         lines += ["| field | | type | |", "|---|---|---|---|"]
         for number, field in enumerate(message.field):
             marks = " (deprecated)" if field.options.deprecated else ""
-            meaning = " ".join(filter(None, (file.in_a_line(*place, _FIELDS, number), _setting(field))))
+            meaning = " ".join(
+                filter(None, (file.in_a_line(*place, _FIELDS, number), _describe_setting(field)))
+            )
             lines.append(
                 f"| `{field.name}`{marks} | {field.number} | {_type(file, message, field)} | {meaning} |"
             )
@@ -206,7 +208,7 @@ def _message(file: _File, message: DescriptorProto, name: str, place: _Place) ->
     return lines
 
 
-def _setting(field: FieldDescriptorProto) -> str:
+def _describe_setting(field: FieldDescriptorProto) -> str:
     """Return what a setting may be: range, default, and how a person sets it."""
     if not field.options.HasExtension(setting_pb2.setting):
         return ""

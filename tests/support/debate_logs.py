@@ -72,7 +72,7 @@ def hold_append(
     return reached, released
 
 
-async def left_behind(stage: Backstage, events: Sequence[Envelope]) -> str:
+async def leave_log(stage: Backstage, events: Sequence[Envelope]) -> str:
     """Put a log into the store as an owner would have left it, and return the debate's id."""
     first = events[0]
     form = fold(events).spec.format
@@ -105,7 +105,7 @@ def payloads_of(events: Sequence[Envelope], kind: type[P]) -> list[P]:
     return [event.payload for event in events if isinstance(event.payload, kind)]
 
 
-def concluded(events: Sequence[Envelope]) -> Concluded:
+def find_concluded(events: Sequence[Envelope]) -> Concluded:
     """The event that ends the debate, and says how."""
     (found,) = payloads_of(events, Concluded)
     return found
@@ -113,7 +113,7 @@ def concluded(events: Sequence[Envelope]) -> Concluded:
 
 def outcome_of(events: Sequence[Envelope]) -> Outcome:
     """What the debate came to."""
-    return concluded(events).outcome
+    return find_concluded(events).outcome
 
 
 def outcomes(events: Sequence[Envelope]) -> dict[tuple[str, int], str]:

@@ -22,7 +22,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.model.positions import position_of
 from parley.v1 import agent_pb2, convergence_pb2, gateway_pb2
 from parley.v1.agent_pb2 import SummarySettings
-from tests.support.grouping_answers import shown_positions
+from tests.support.grouping_answers import list_shown_positions
 from tests.support.orchestration import agent, backstage, make_debate, panel_settings, until
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -129,7 +129,7 @@ class ExampleGateway(ScriptedGateway):
         text = self._told.text(request.call_id.step)
         if request.call_id.step == "synthesis":
             prompt = "\n\n".join(part.text for part in request.prompt)
-            text = self._told.with_positions(text, shown_positions(prompt))
+            text = self._told.with_positions(text, list_shown_positions(prompt))
         seconds = _SECONDS_BEFORE + len(text) / _CHARACTERS_OF_SECOND
         await asyncio.sleep(seconds)
         asked = sum(len(part.text) for part in request.prompt)
@@ -148,7 +148,7 @@ def source() -> Source:
     return Source(yaml.safe_load(SOURCE.read_text("utf-8")))
 
 
-async def recorded_now(told: Source) -> Sequence[Envelope]:
+async def record_again(told: Source) -> Sequence[Envelope]:
     """Hold the debate and return its log."""
     spec = make_debate(
         question=told.question,
@@ -164,16 +164,16 @@ async def recorded_now(told: Source) -> Sequence[Envelope]:
         ):
             debate = await replica.create(spec, "example")
 
-            async def completed() -> bool:
+            async def is_completed() -> bool:
                 return "closed" in await stage.kinds(debate)
 
-            await until(completed, "the example is completed", within=60)
+            await until(is_completed, "the example is completed", within=60)
             return await stage.events(debate)
 
 
 def main() -> None:
     """Record the log anew."""
-    events = asyncio.run(recorded_now(source()))
+    events = asyncio.run(record_again(source()))
     LOG.write_text("".join(f"{base64.b64encode(each.entry).decode()}\n" for each in events), "ascii")
 
 

@@ -34,22 +34,22 @@ async def _move(stage: Backstage, clock: ManualClock) -> None:
     before, quiet = None, 0
     while True:
         await asyncio.sleep(0.01)
-        await _all_that_was_begun(stage)
-        now, is_steered = await _seen(stage, reader)
+        await _wait_for_begun(stage)
+        now, is_steered = await _look(stage, reader)
         quiet = quiet + 1 if now == before and not is_steered else 0
         before = now
         if quiet and quiet % _QUIET_LOOKS == 0:
             clock.advance(300)
 
 
-async def _all_that_was_begun(stage: Backstage) -> None:
+async def _wait_for_begun(stage: Backstage) -> None:
     """Wait in the queues that everybody waits in: where the disk or the machine is slow, a look takes longer too."""
     await stage.store.documents.update(DEBATES, "nobody's", {"epoch": 0})
     gateway = gateway_pb2_grpc.GatewayServiceStub(stage.channel)
     await gateway.ListAgents(gateway_pb2.ListAgentsRequest())
 
 
-async def _seen(stage: Backstage, reader: LogReader) -> tuple[object, bool]:
+async def _look(stage: Backstage, reader: LogReader) -> tuple[object, bool]:
     """What has happened so far, and whether a person's word is waited for or on its way."""
     owned = await DebateIndex(stage.store.documents).list_owned()
     is_asked = [bool((await reader.recorded(record.debate)).open_checkpoints) for record in owned]

@@ -15,7 +15,7 @@ def asks_for_groups(schema: Any) -> bool:
     return isinstance(schema, dict) and "cannot_be_told" in schema.get("properties", {})
 
 
-def shown_positions(prompt: str) -> dict[str, str]:
+def list_shown_positions(prompt: str) -> dict[str, str]:
     """Return the positions that a prompt shows, by their names."""
     return {f"P{number}": text for number, text in _SHOWN.findall(prompt)}
 
@@ -23,7 +23,7 @@ def shown_positions(prompt: str) -> dict[str, str]:
 def group_alike(prompt: str) -> dict[str, Any]:
     """Group the positions that a prompt shows: those with the same numbers and most of their words in common."""
     groups: list[list[str]] = []
-    shown = shown_positions(prompt)
+    shown = list_shown_positions(prompt)
     for name, text in shown.items():
         near = next((group for group in groups if _are_alike(shown[group[0]], text)), None)
         if near is None:

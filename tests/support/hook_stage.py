@@ -46,13 +46,13 @@ KEPT_FOR: Final = timedelta(days=14)
 Behave = Callable[[Message], Awaitable[None]]
 
 
-def created(question: str = "Is water wet?", hook_ids: Sequence[str] = ()) -> DebateCreated:
+def make_created(question: str = "Is water wet?", hook_ids: Sequence[str] = ()) -> DebateCreated:
     """The first event of a debate."""
     spec = DebateSpec(question=question, format="panel@1", labels={"team": "payments"}, hook_ids=hook_ids)
     return DebateCreated(spec=spec)
 
 
-def concluded(answer: str = "Yes.") -> Concluded:
+def make_concluded(answer: str = "Yes.") -> Concluded:
     """The last word of a debate."""
     return Concluded(outcome=Outcome(description=answer))
 
@@ -160,7 +160,7 @@ class HookStage:
         record = create_record(tenant, debate, self.clock.now(), status, open=False, epoch=1)
         await self.index.insert(record)
         first = payloads[0] if payloads and isinstance(payloads[0], DebateCreated) else None
-        await self.append(record, *(() if first else (created(),)), *payloads)
+        await self.append(record, *(() if first else (make_created(),)), *payloads)
         if is_marked:
             await self.extend(record, status=status)
         return record

@@ -38,7 +38,7 @@ _SERVICES = [
 _LAST = ("concluded", "closed")
 
 
-def filled(kind: Any, choice: int = 0, deep: int = 0) -> Any:
+def fill_message(kind: Any, choice: int = 0, deep: int = 0) -> Any:
     """A message of a class or descriptor with something in every field, `HOSTILE` in each string; of fields that exclude each other, the one at this place."""
     message = GetMessageClass(getattr(kind, "DESCRIPTOR", kind))()
     for field in message.DESCRIPTOR.fields:
@@ -60,7 +60,7 @@ def _fill(message: Any, field: Any, choice: int, deep: int) -> None:
     if field.message_type is not None:
         if deep > _DEEP or field.message_type.full_name == "google.protobuf.Any":
             return
-        value = filled(field.message_type, choice, deep + 1)
+        value = fill_message(field.message_type, choice, deep + 1)
         if field.is_repeated:
             getattr(message, field.name).append(value)
         else:
@@ -86,7 +86,7 @@ def _events(choice: int) -> Iterator[Event]:
     kinds = [field.name for field in Event.DESCRIPTOR.oneofs_by_name["payload"].fields]
     ordered = [each for each in kinds if each not in {*_LAST, "debate_failed"}] + list(_LAST)
     for sequence, kind in enumerate(ordered, start=1):
-        payload = filled(Event.DESCRIPTOR.fields_by_name[kind].message_type, choice)
+        payload = fill_message(Event.DESCRIPTOR.fields_by_name[kind].message_type, choice)
         yield made_event(payload, key=f"{HOSTILE}/{sequence}", sequence=sequence)
 
 
@@ -96,7 +96,7 @@ def _answers(response: Any, choice: int) -> Sequence[Message]:
         return [WatchDebateResponse(event=each) for each in _events(choice)]
     if response is ReadLogResponse:
         return [ReadLogResponse(events=[each.SerializeToString()]) for each in _events(choice)]
-    answer: Any = filled(response, choice)
+    answer: Any = fill_message(response, choice)
     names = answer.DESCRIPTOR.fields_by_name
     if "next_page_token" in names:
         answer.next_page_token = ""

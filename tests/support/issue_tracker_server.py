@@ -20,7 +20,7 @@ ISSUE_URL = "https://tracker.example/o/r/issues/7"
 Answer = Callable[[], Awaitable[web.StreamResponse]]
 
 
-def answering(body: Any = None, *, status: int = 201, **headers: str) -> Answer:
+def make_answer(body: Any = None, *, status: int = 201, **headers: str) -> Answer:
     """An answer of a status with this text, bytes or JSON; by default that of a tracker that made an issue."""
 
     async def answer() -> web.StreamResponse:
@@ -33,7 +33,7 @@ def answering(body: Any = None, *, status: int = 201, **headers: str) -> Answer:
     return answer
 
 
-async def never_answering() -> web.StreamResponse:
+async def wait_forever() -> web.StreamResponse:
     """No answer, ever."""
     await asyncio.Event().wait()
     raise AssertionError
@@ -54,7 +54,7 @@ class IssueTrackerServer:
     """
 
     url: str = ""
-    answer: Answer = field(default_factory=answering)
+    answer: Answer = field(default_factory=make_answer)
     issues: list[Any] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)

@@ -266,7 +266,7 @@ def _payments() -> WrittenGateway:
     return WrittenGateway(source)
 
 
-def _absent(*patterns: str) -> Callable[[], WrittenGateway]:
+def _make_absent(*patterns: str) -> Callable[[], WrittenGateway]:
     def gateway() -> WrittenGateway:
         made = WrittenGateway(_source("business"))
         for pattern in patterns:
@@ -367,13 +367,13 @@ DOCUMENTS: Final = {
         KeptDocument(
             "panel-with-trouble",
             lambda: _panel("business", synthesis_method=SYNTHESIS_METHOD_VOTING),
-            _absent("round/1/propose/finance", "vote/finance"),
+            _make_absent("round/1/propose/finance", "vote/finance"),
         ),
         KeptDocument("arena", lambda: _arena("payments", revision_rounds=1), _payments),
         KeptDocument(
             "arena-with-trouble",
             lambda: _arena("business", revision_rounds=1),
-            _absent("round/1/propose/product", "round/*/vote/product"),
+            _make_absent("round/1/propose/product", "round/*/vote/product"),
         ),
         KeptDocument("moderated", lambda: _moderated("sessions"), _written_moderator("sessions"), _approve),
         KeptDocument(
@@ -387,7 +387,7 @@ DOCUMENTS: Final = {
 """By name of the file."""
 
 
-def kept_debate(kept: KeptDocument) -> Debate:
+def read_debate(kept: KeptDocument) -> Debate:
     """Return the debate that a kept log comes to."""
     events: list[Envelope] = []
     for line in kept.log.read_text("ascii").splitlines():
@@ -395,16 +395,16 @@ def kept_debate(kept: KeptDocument) -> Debate:
     return fold(events)
 
 
-def rendered(kept: KeptDocument) -> str:
+def render(kept: KeptDocument) -> str:
     """Return the document of a kept log as it is made now."""
-    debate = kept_debate(kept)
+    debate = read_debate(kept)
     debate_format = all_formats().get(debate.spec.format)
     if debate.outcome.HasField("moderated"):
         return decision_of(debate, debate.outcome.moderated, debate_format).markdown
     return render_report(debate, debate_format)
 
 
-async def _recorded_now(kept: KeptDocument) -> Sequence[Envelope]:
+async def _record_again(kept: KeptDocument) -> Sequence[Envelope]:
     """Hold a debate and return its log."""
     clock = ManualClock()
     with tempfile.TemporaryDirectory() as folder:
@@ -429,10 +429,10 @@ def main() -> None:
         if given.names and name not in given.names:
             continue
         if not given.render:
-            events = asyncio.run(_recorded_now(kept))
+            events = asyncio.run(_record_again(kept))
             lines = [base64.b64encode(event.entry).decode() for event in events]
             kept.log.write_text("\n".join(lines) + "\n", "ascii")
-        kept.page.write_text(rendered(kept), "utf-8")
+        kept.page.write_text(render(kept), "utf-8")
 
 
 if __name__ == "__main__":

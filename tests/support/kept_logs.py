@@ -41,7 +41,7 @@ KEPT: Final = {
 """By name of the file."""
 
 
-def kept_log(debate: KeptDebate) -> list[Envelope]:
+def read_log(debate: KeptDebate) -> list[Envelope]:
     """The events of a file, checked to be chained."""
     events: list[Envelope] = []
     for line in debate.path.read_text("ascii").splitlines():
@@ -50,7 +50,7 @@ def kept_log(debate: KeptDebate) -> list[Envelope]:
     return events
 
 
-async def recorded_now(kept: KeptDebate) -> Sequence[Envelope]:
+async def record_again(kept: KeptDebate) -> Sequence[Envelope]:
     """Hold a debate and return its log."""
     clock = ManualClock()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for each in KEPT.values():
         if again == each.format or not each.path.exists():
-            events = asyncio.run(recorded_now(each))
+            events = asyncio.run(record_again(each))
             lines = [base64.b64encode(event.entry).decode() for event in events]
             each.path.write_text("\n".join(lines) + "\n", "ascii")
 

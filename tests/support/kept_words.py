@@ -72,7 +72,7 @@ def _additions(text: str) -> Iterator[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def stopped_replay(events: Sequence[Envelope]) -> AsyncIterator[asyncio.Future[str]]:
+async def watch_replay(events: Sequence[Envelope]) -> AsyncIterator[asyncio.Future[str]]:
     """Give what becomes the reason, in words, as soon as a debate with these events does not go on as it began."""
     recorded = {each.key: each.payload.digest for each in events if isinstance(each.payload, StepStarted)}
     changed: dict[str, _Question] = {}

@@ -36,12 +36,12 @@ class LabelledDebate:
     critiques: Sequence[Contribution]
 
 
-def fitted_debates() -> list[LabelledDebate]:
+def read_fitted_debates() -> list[LabelledDebate]:
     """Return the debates that the trickster's weights are fitted to."""
     return _read("fit")
 
 
-def held_out_debates() -> list[LabelledDebate]:
+def read_held_out_debates() -> list[LabelledDebate]:
     """Return the debates on other topics."""
     return _read("held-out")
 

@@ -62,12 +62,12 @@ def loop_holds(*, collects: bool = False) -> Iterator[Holds]:
     handles: Any = asyncio.Handle
     holds, run = Holds(), handles._run
 
-    def measured(handle: Any) -> None:
+    def run_measured(handle: Any) -> None:
         before = time.thread_time()
         run(handle)
         holds.note(handle, 1000 * (time.thread_time() - before))
 
-    handles._run = measured
+    handles._run = run_measured
     is_on = gc.isenabled()
     if not collects:
         gc.disable()

@@ -56,7 +56,7 @@ class MemoryCollection:
         if fields[0] not in self._leading:
             leading = self._leading[fields[0]] = defaultdict(dict)
             for key, document in self._documents.items():
-                leading[_plain(document.get(fields[0]))][key] = None
+                leading[_to_plain(document.get(fields[0]))][key] = None
 
     def drop_index(self, name: str) -> None:
         """Drop a unique index. Of any other, which only makes searches faster, it says that it is not there."""
@@ -129,7 +129,7 @@ class MemoryCollection:
         for unique in self._unique.values():
             self._take(unique, key, document)
         for name, leading in self._leading.items():
-            leading[_plain(document.get(name))][key] = None
+            leading[_to_plain(document.get(name))][key] = None
 
     def _take(self, unique: _Unique, key: object, document: Document) -> None:
         values = unique.values(document)
@@ -144,13 +144,13 @@ class MemoryCollection:
             if values is not None:
                 del unique.taken[values]
         for name, leading in self._leading.items():
-            value = _plain(document.get(name))
+            value = _to_plain(document.get(name))
             del leading[value][key]
             if not leading[value]:
                 del leading[value]
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     """Return a value that can lead: a text. All others stand together, and are looked through."""
     return value if isinstance(value, str) else None
 
@@ -194,13 +194,13 @@ def _holds(value: object, condition: object) -> bool:
         raise CommandError(_BAD_VALUE, f"unknown operator {unknown}") from None
 
 
-def _same(value: object, operand: object) -> bool:
+def _are_same(value: object, operand: object) -> bool:
     if isinstance(value, list) and not isinstance(operand, list):
-        return any(_same(each, operand) for each in value)
+        return any(_are_same(each, operand) for each in value)
     return isinstance(value, bool) is isinstance(operand, bool) and value == operand
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[object, Any], bool]:
+def _compare_by(compare: Callable[[Any, Any], bool]) -> Callable[[object, Any], bool]:
     def holds(value: object, operand: object) -> bool:
         mine, theirs = _rank(value), _rank(operand)
         return mine[0] == theirs[0] > 0 and compare(mine[1], theirs[1])
@@ -209,11 +209,11 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[object, Any], boo
 
 
 _OPERATORS: Final[Mapping[str, Callable[[object, Any], bool]]] = {
-    "$eq": _same,
-    "$in": lambda value, operands: any(_same(value, each) for each in operands),
-    "$all": lambda value, operands: all(_same(value, each) for each in operands),
+    "$eq": _are_same,
+    "$in": lambda value, operands: any(_are_same(value, each) for each in operands),
+    "$all": lambda value, operands: all(_are_same(value, each) for each in operands),
     "$type": lambda value, name: _rank(value)[0] == {"number": 1, "string": 2}[name],
-    "$lt": _ordered(lambda mine, theirs: mine < theirs),
-    "$gt": _ordered(lambda mine, theirs: mine > theirs),
-    "$gte": _ordered(lambda mine, theirs: mine >= theirs),
+    "$lt": _compare_by(lambda mine, theirs: mine < theirs),
+    "$gt": _compare_by(lambda mine, theirs: mine > theirs),
+    "$gte": _compare_by(lambda mine, theirs: mine >= theirs),
 }

@@ -41,7 +41,7 @@ _HELLO: Final = {
 
 
 @contextmanager
-def running_memory_mongodb() -> Iterator[str]:
+def run_memory_mongodb() -> Iterator[str]:
     """Serve from a process of its own while the block lasts; yield the server's URL."""
     port = next(free_ports())
     command = [sys.executable, "-m", "tests.support.memory_mongodb", str(port)]
@@ -85,10 +85,10 @@ class _Server:
                 size, request, _, kind = _HEADER.unpack(await reader.readexactly(_HEADER.size))
                 body = await reader.readexactly(size - _HEADER.size)
                 if kind == _QUERY:  # how drivers begin
-                    answer = self._answer(_queried(body))
+                    answer = self._answer(_read_query(body))
                     body, kind = struct.pack("<iqii", 8, 0, 0, 1) + bson.encode(answer), _REPLY
                 else:
-                    body, kind = b"\0\0\0\0\0" + bson.encode(self._answer(_asked(body))), _MESSAGE
+                    body, kind = b"\0\0\0\0\0" + bson.encode(self._answer(_read_command(body))), _MESSAGE
                 writer.write(_HEADER.pack(_HEADER.size + len(body), request + 1, request, kind) + body)
                 await writer.drain()
         writer.close()
@@ -96,11 +96,11 @@ class _Server:
     def _answer(self, command: Document) -> Document:
         name = next(iter(command))
         if name not in self._commands:
-            return _failed(CommandError(_NO_COMMAND, f"no such command: {name}"))
+            return _describe_failure(CommandError(_NO_COMMAND, f"no such command: {name}"))
         try:
             return {**self._commands[name](command), "ok": 1.0}
         except CommandError as error:
-            return _failed(error)
+            return _describe_failure(error)
 
     def _of(self, command: Document) -> MemoryCollection:
         return self._databases[command["$db"]][next(iter(command.values()))]
@@ -172,17 +172,17 @@ class _Server:
         raise CommandError(_NO_CHANGE_STREAMS, "no stage but those of a replica set: there is none here")
 
 
-def _failed(error: CommandError) -> Document:
+def _describe_failure(error: CommandError) -> Document:
     return {"ok": 0.0, "errmsg": str(error), "code": error.code}
 
 
-def _queried(body: bytes) -> Document:
+def _read_query(body: bytes) -> Document:
     """Return the command of a message of the oldest kind: flags, a name, two numbers, and the command."""
     start = body.index(b"\0", 4) + 9
     return {**bson.decode(body[start:]), "$db": "admin"}
 
 
-def _asked(body: bytes) -> Document:
+def _read_command(body: bytes) -> Document:
     """Return the command of a message: its document, and with it the documents that came beside."""
     place, command, beside = 4, Document(), Document()
     while place < len(body):

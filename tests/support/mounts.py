@@ -16,7 +16,7 @@ def mount(*arguments: str) -> None:
 
 
 @contextmanager
-def mounted(folder: Path, *arguments: str) -> Iterator[None]:
+def mount_for_block(folder: Path, *arguments: str) -> Iterator[None]:
     """Mount something on a folder while the block runs."""
     mount(*arguments, str(folder))
     try:

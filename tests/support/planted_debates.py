@@ -149,28 +149,28 @@ _ELSEWHERE: Final = (
 
 def clean() -> list[Argued]:
     """Forty: each takes its debate further."""
-    return [_argued(question, side) for question in range(len(_QUESTIONS)) for side in range(len(_SIDES))]
+    return [_argue(question, side) for question in range(len(_QUESTIONS)) for side in range(len(_SIDES))]
 
 
-def repeating() -> list[Argued]:
+def list_repeating() -> list[Argued]:
     """Twenty: the argument of the round before, as it was, in another order, with words changed, or with a sentence added."""
-    changes = (_verbatim, _shuffled, _reworded, _extended)
+    changes = (_verbatim, _shuffle, _reword, _extend)
     told = zip(clean()[::2], cycle(changes), strict=False)
     return [Argued(each.question, each.before, change(each), each.others) for each, change in told]
 
 
-def astray() -> list[Argued]:
+def list_astray() -> list[Argued]:
     """Twenty: what is said has nothing to do with the question."""
     told = zip(clean()[1::2], islice(cycle(_ELSEWHERE), 20), strict=True)
     return [Argued(each.question, each.before, text, each.others) for each, text in told]
 
 
-def _argued(question: int, side: int) -> Argued:
-    others = tuple(_told(question, other, 1) for other in range(len(_SIDES)) if other != side)
-    return Argued(_QUESTIONS[question][0], _told(question, side, 0), _told(question, side, 1), others)
+def _argue(question: int, side: int) -> Argued:
+    others = tuple(_tell(question, other, 1) for other in range(len(_SIDES)) if other != side)
+    return Argued(_QUESTIONS[question][0], _tell(question, side, 0), _tell(question, side, 1), others)
 
 
-def _told(question: int, side: int, number: int) -> str:
+def _tell(question: int, side: int, number: int) -> str:
     _, one, what, other = _QUESTIONS[question]
     sentences = (each.format(one=one, what=what, other=other) for each in _SIDES[side][number])
     return " ".join(each[0].upper() + each[1:] for each in sentences)
@@ -180,17 +180,17 @@ def _verbatim(each: Argued) -> str:
     return each.before
 
 
-def _shuffled(each: Argued) -> str:
+def _shuffle(each: Argued) -> str:
     return " ".join(
         sentence.strip() + "." for sentence in reversed(each.before.split(".")) if sentence.strip()
     )
 
 
-def _reworded(each: Argued) -> str:
+def _reword(each: Argued) -> str:
     words = each.before.split()
     return " ".join("certainly" if place % 12 == 5 else word for place, word in enumerate(words))
 
 
-def _extended(each: Argued) -> str:
+def _extend(each: Argued) -> str:
     first = each.text.partition(".")[0]
     return f"{each.before} {first}."

@@ -10,7 +10,7 @@ from parley.orchestrator import phases
 from parley.v1.debate_pb2 import DebateSpec
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.kept_debates.kept_debate import KeptDebate
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 from tests.support.parsed_modules import parse_folder
 
 _FOLDER: Final = Path(phases.__path__[0])
@@ -37,7 +37,7 @@ def find_debates_with(setting: str) -> list[KeptDebate]:
 
 
 def _spec_of(kept: KeptDebate) -> DebateSpec:
-    created = kept_log(kept)[0].payload
+    created = read_log(kept)[0].payload
     assert isinstance(created, DebateCreated)
     return created.spec
 

@@ -69,7 +69,7 @@ async def ratings_at(address: str, folder: Path) -> AsyncIterator[ForgetfulRatin
         service = Service(
             "parley.v1.RatingsService", lambda server: add_RatingsServiceServicer_to_server(servicer, server)
         )
-        async with _serving(service, address):
+        async with _serve(service, address):
             yield servicer
 
 
@@ -79,7 +79,7 @@ async def memory_at(address: str, folder: Path, convergence: str) -> AsyncIterat
     settings = MemorySettings(
         store=f"sqlite:///{folder}", vectors=f"edge:{folder / 'vectors'}", convergence=convergence
     )
-    async with build_memory(settings) as service, _serving(service, address):
+    async with build_memory(settings) as service, _serve(service, address):
         yield
 
 
@@ -93,12 +93,12 @@ async def convergence_at(address: str) -> AsyncIterator[HashEmbedder]:
             "parley.v1.ConvergenceService",
             lambda server: add_ConvergenceServiceServicer_to_server(servicer, server),
         )
-        async with _serving(service, address):
+        async with _serve(service, address):
             yield embedder
 
 
 @asynccontextmanager
-async def _serving(service: Service, address: str) -> AsyncIterator[None]:
+async def _serve(service: Service, address: str) -> AsyncIterator[None]:
     settings = ServerSettings(port=int(address.rpartition(":")[2]), grace_seconds=0)
     async with start_server([service], settings):
         yield

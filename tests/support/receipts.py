@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from parley.orchestrator.api.receipts import sign_receipt
 from parley.receipts.keys import KeyRing, create_ring
 from parley.receipts.log_file import frame
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 
 OLD = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 NEW = Ed25519PrivateKey.from_private_bytes(bytes(range(32, 64)))
@@ -35,9 +35,9 @@ def ring(*keys: Ed25519PrivateKey) -> KeyRing:
 
 
 @cache
-def signed_debate(name: str = "panel@1-voting", key: Ed25519PrivateKey = OLD) -> SignedDebate:
+def sign_debate(name: str = "panel@1-voting", key: Ed25519PrivateKey = OLD) -> SignedDebate:
     """A debate whose log is kept under this name, with its receipt."""
-    events = kept_log(KEPT[name])
+    events = read_log(KEPT[name])
     answer = next(each.message.concluded.outcome.description for each in events if each.kind == "concluded")
     return SignedDebate(sign_receipt(events, ring(key)), [each.entry for each in events], answer)
 

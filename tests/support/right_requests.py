@@ -15,7 +15,7 @@ from parley.v1.example_pb2 import example
 from parley.v1.orchestrator_pb2 import DEBATE_VIEW_FULL, DeleteDebateRequest
 from parley.v1.receipt_pb2 import ImportDebateRequest
 from tests.support.access import methods
-from tests.support.receipts import ring, signed_debate
+from tests.support.receipts import ring, sign_debate
 
 DEBATE: Final = "deb-20260101-000000-aaaaaaaa"
 """Stands for a debate that is there."""
@@ -32,14 +32,14 @@ _USUAL: Final[Mapping[str, Any]] = {
 """A right value of each field that means the same in every request."""
 
 _MADE: Final[Sequence[Message]] = (
-    ImportDebateRequest(receipt=signed_debate().receipt, keys=ring().keys, log=signed_debate().log_file),
+    ImportDebateRequest(receipt=sign_debate().receipt, keys=ring().keys, log=sign_debate().log_file),
     # Of another debate, since the others ask about this one.
     DeleteDebateRequest(debate_id="deb-20260101-000000-bbbbbbbb", ratings=True),
 )
 """Requests that no example can say."""
 
 
-def _right_requests(request: Descriptor) -> Iterator[Message]:
+def _list_right_requests(request: Descriptor) -> Iterator[Message]:
     kind = GetMessageClass(request)
     yield from (each for each in _MADE if isinstance(each, kind))
     for text in request.GetOptions().Extensions[example]:
@@ -51,5 +51,7 @@ def _right_requests(request: Descriptor) -> Iterator[Message]:
         yield kind(**{name: _USUAL[name] for name in request.fields_by_name})
 
 
-RIGHT_REQUESTS: Final = {each.input_type.name: list(_right_requests(each.input_type)) for each in methods()}
+RIGHT_REQUESTS: Final = {
+    each.input_type.name: list(_list_right_requests(each.input_type)) for each in methods()
+}
 """By the name of their message."""

@@ -118,16 +118,16 @@ def _page(items: list[Item], token: str) -> tuple[list[Item], str]:
     return items[start : start + 1], str(start + 1) if len(items) > start + 1 else ""
 
 
-def on_day(day: int) -> Timestamp:
+def make_time(day: int) -> Timestamp:
     return Timestamp(seconds=1_772_359_200 + (day - 1) * 86_400)
 
 
-def past_debate(**fields: Any) -> pb.PastDebate:
+def make_past_debate(**fields: Any) -> pb.PastDebate:
     debate = pb.PastDebate(
         debate_id=KAFKA,
         question="Kafka or RabbitMQ for orders?",
         conclusion="Use **Kafka** for orders.",
-        concluded_at=on_day(1),
+        concluded_at=make_time(1),
         strength=VOTE_STRENGTH_MODERATE,
         confidence=DecisionConfidence(percent=83.5, votes=2, votes_cast=3),
         relevance=pb.Relevance(similarity_percent=49.2),

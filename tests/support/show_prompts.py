@@ -51,7 +51,7 @@ _ASKED_ISSUES = re.compile(r"The issues: ([A-Z]\.\d+(?:, [A-Z]\.\d+)*)\.")
 _FILLER = re.compile(r"(?:[\w-]+ says sentence \d+\. ?){3,}")
 
 
-def long_answer(step: str, name: str, characters: int) -> str:
+def make_long_answer(step: str, name: str, characters: int) -> str:
     """Return an answer of about so many characters that names its step first and last."""
     sentences = (f"{name} says sentence {number}." for number in range(1, characters))
     text = " ".join(islice(sentences, characters // 24))
@@ -60,7 +60,7 @@ def long_answer(step: str, name: str, characters: int) -> str:
 
 def _answer(gateway: ScriptedGateway, step: str, name: str, characters: int) -> str:
     """Return an answer that says what became of each issue, where its prompt asks for that: one is taken up, and so on in turn."""
-    text = long_answer(step, name, characters)
+    text = make_long_answer(step, name, characters)
     issues = _ASKED_ISSUES.search(gateway.asked(step).prompt)
     if issues is None:
         return text
@@ -80,7 +80,7 @@ def _team(count: int, context_tokens: int) -> tuple[Agent, ...]:
     )
 
 
-async def _held(given: argparse.Namespace) -> list[StepRequest]:
+async def _hold_debate(given: argparse.Namespace) -> list[StepRequest]:
     gateway = _GATEWAYS[given.format](given.characters)
     gateway.text = lambda step, name: _answer(gateway, step, name, given.characters)
     gateway.requirements = _REQUIREMENTS
@@ -103,7 +103,7 @@ async def _held(given: argparse.Namespace) -> list[StepRequest]:
     return gateway.calls
 
 
-def _shown(asked: StepRequest, *, whole: bool) -> Iterator[str]:
+def _show(asked: StepRequest, *, whole: bool) -> Iterator[str]:
     yield f"{'=' * 20} {asked.step} {'=' * 20}"
     yield f"({len(asked.prompt):,} characters, about {len(asked.prompt) // 4:,} tokens)"
     for part in asked.parts:
@@ -128,9 +128,9 @@ def main() -> None:
     )
     parser.add_argument("--whole", action="store_true", help="do not shorten the answers in the output")
     given = parser.parse_args()
-    for asked in asyncio.run(_held(given)):
+    for asked in asyncio.run(_hold_debate(given)):
         if any(fnmatchcase(asked.step, pattern) for pattern in given.steps):
-            sys.stdout.write("\n".join(_shown(asked, whole=given.whole)) + "\n")
+            sys.stdout.write("\n".join(_show(asked, whole=given.whole)) + "\n")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ _TOLD = "State that {choice} won; the budget is {budget}."
 _TOLD_2 = "State in one sentence that {choice} won, with a budget of {budget}."
 
 
-async def small(debate: Debate, told: str = _TOLD) -> Outcome:
+async def run_small(debate: Debate, told: str = _TOLD) -> Outcome:
     """Run the format; `told` is the prompt for the answer."""
     debate.record_event("state/gathering", PhaseEntered(name="GATHERING"))
     for name in ("hope", "doubt"):
@@ -66,9 +66,9 @@ async def small(debate: Debate, told: str = _TOLD) -> Outcome:
     known = {each.question_id: each.text for each in answered.intervention.answer.answers}
     debate.record_event("state/voting", PhaseEntered(name="VOTING"))
     ballots = await debate.run_until_enough(
-        "votes", {each.id: partial(_vote, debate, each) for each in debate.participants}, _decided
+        "votes", {each.id: partial(_vote, debate, each) for each in debate.participants}, _is_decided
     )
-    choice = _leading(ballots)
+    choice = _find_leading(ballots)
     await debate.run_timer("cooling", WAIT_SECONDS)
     prompt = told.format(choice=choice, budget=known.get("budget", "open"))
     reply = await debate.ask("answer", debate.judge, _task(ANSWER, "judge", prompt, is_answer=True))
@@ -76,7 +76,7 @@ async def small(debate: Debate, told: str = _TOLD) -> Outcome:
         steps = ("answer",)
         awaited = steps if is_transient(reply.reason) else ()
         raise DebateFailedError(reply.reason, reply.message, phase=ANSWER.name, steps=steps, awaited=awaited)
-    dissent = await _dissenting(debate, reply)
+    dissent = await _list_dissenting(debate, reply)
     closed = await debate.run_checkpoint("approval", Approval(text=reply.text))
     approved = "approved" if closed.intervention.approve.approved else "refused"
     counted = ", ".join(sorted(ballots))
@@ -101,16 +101,16 @@ def _choices(ballots: Mapping[str, Ballot | StepFailed]) -> Counter[str]:
     return Counter(each.choice for each in ballots.values() if isinstance(each, Ballot))
 
 
-def _decided(ballots: Mapping[str, Ballot | StepFailed]) -> bool:
+def _is_decided(ballots: Mapping[str, Ballot | StepFailed]) -> bool:
     return any(count >= 3 for count in _choices(ballots).values())
 
 
-def _leading(ballots: Mapping[str, Ballot | StepFailed]) -> str:
+def _find_leading(ballots: Mapping[str, Ballot | StepFailed]) -> str:
     choices = _choices(ballots)
     return min(choices, key=lambda choice: (-choices[choice], choice), default="nothing")
 
 
-async def _dissenting(debate: Debate, statement: Reply) -> list[str]:
+async def _list_dissenting(debate: Debate, statement: Reply) -> list[str]:
     """Ask everybody whether the statement is acceptable; whoever is not asked any more has not consented."""
     prompt = f"Can you live with this? {statement.text}"
     agents = debate.participants
@@ -123,8 +123,8 @@ async def _dissenting(debate: Debate, statement: Reply) -> list[str]:
     return [agent.id for agent, reply in zip(agents, replies, strict=True) if isinstance(reply, StepFailed)]
 
 
-SMALL = Format(name="small", version=1, run=small, activities=(VOTE, CONSENT))
-SMALL_2 = replace(SMALL, version=2, run=partial(small, told=_TOLD_2))
+SMALL = Format(name="small", version=1, run=run_small, activities=(VOTE, CONSENT))
+SMALL_2 = replace(SMALL, version=2, run=partial(run_small, told=_TOLD_2))
 
 
 def formats_with_small() -> Formats:
@@ -132,13 +132,13 @@ def formats_with_small() -> Formats:
     return Formats([*all_formats().all(), SMALL, SMALL_2])
 
 
-def used_by_consent(step: str) -> Usage:
+def make_usage(step: str) -> Usage:
     """Return what an answer used: as much as it may where it is about consent, and next to nothing elsewhere."""
     written = CONSENT_TOKENS if step.startswith("consent/") else 10
     return Usage(input_tokens=10, output_tokens=written, cost_micros=7, requests=1)
 
 
-def voting() -> ScriptedGateway:
+def make_voting_gateway() -> ScriptedGateway:
     """Return a gateway whose agents vote for tea."""
     gateway = ScriptedGateway()
     gateway.judge = _ballot_or_judgement

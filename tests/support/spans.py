@@ -24,7 +24,7 @@ def forget_spans() -> None:
     _exporter().clear()
 
 
-def ended_spans() -> Sequence[ReadableSpan]:
+def list_ended_spans() -> Sequence[ReadableSpan]:
     """The spans that ended since, in the order they ended."""
     return _exporter().get_finished_spans()
 
@@ -33,8 +33,8 @@ async def spans_when(complete: Callable[[Sequence[ReadableSpan]], bool]) -> Sequ
     """The ended spans, once they satisfy `complete`; an AssertionError that lists them if they never do."""
     try:
         async with asyncio.timeout(30):
-            while not complete(ended_spans()):  # noqa: ASYNC110 (spans end without an event)
+            while not complete(list_ended_spans()):  # noqa: ASYNC110 (spans end without an event)
                 await asyncio.sleep(0.005)
     except TimeoutError:
-        raise AssertionError(f"ended so far: {[span.name for span in ended_spans()]}") from None
-    return ended_spans()
+        raise AssertionError(f"ended so far: {[span.name for span in list_ended_spans()]}") from None
+    return list_ended_spans()

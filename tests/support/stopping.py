@@ -28,7 +28,7 @@ from parley.storage.ports import Collection, Documents, Fields, Log, Record, Whe
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated
 from tests.support.checked_format import person
-from tests.support.debate_logs import check_log, concluded, outcomes
+from tests.support.debate_logs import check_log, find_concluded, outcomes
 from tests.support.flying_time import time_flies
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage
@@ -138,7 +138,7 @@ class Held:
 
     @property
     def outcome(self) -> Outcome:
-        return concluded(self.events).outcome
+        return find_concluded(self.events).outcome
 
     async def ends_the_same_wherever_it_is_stopped(self, part: int = 0, of: int = 1) -> None:
         """Go on from each copy, or from each `of`-th beginning with number `part`, to the same outcomes and the same end."""
@@ -149,7 +149,7 @@ class Held:
                 events = await self.play.gone_on_with(left, self.debate, code)
                 assert outcomes(events) == outcomes(self.events)
                 assert _rounds_over(events) == _rounds_over(self.events)
-                assert concluded(events) == concluded(self.events)
+                assert find_concluded(events) == find_concluded(self.events)
             except AssertionError as error:
                 error.add_note(where)
                 raise

@@ -237,7 +237,7 @@ def _licence(installed: Distribution) -> str:
     texts = [each.strip().partition("\n")[0] for each in _fields(installed, "License")]
     classifiers = [each for each in _fields(installed, "Classifier") if each.startswith("License ::")]
     for stated in (*texts, *(each.rpartition(" :: ")[2] for each in classifiers)):
-        if stated and not _unknown_parts(found := _SPDX.get(stated.lower(), stated)):
+        if stated and not _list_unknown_parts(found := _SPDX.get(stated.lower(), stated)):
             return found
     return "unknown"
 
@@ -261,7 +261,7 @@ def _without_end(address: str) -> str:
     return address.removesuffix("/").removesuffix(".git").replace("http://", "https://")
 
 
-def _unknown_parts(expression: str) -> set[str]:
+def _list_unknown_parts(expression: str) -> set[str]:
     """Return what of an expression is not permitted: all parts joined by AND count, and of those joined by OR one that is."""
     refused: set[str] = set()
     for part in re.split(r"\s+AND\s+", expression):
@@ -277,7 +277,7 @@ def require_licences(packages: list[Package], models: list[Model]) -> None:
     wrong = [
         f"{name}: the licence {licence!r} is not among those that may come along"
         for name, licence in stated
-        if _unknown_parts(licence)
+        if _list_unknown_parts(licence)
     ]
     wrong += [
         f"{each.name}: it names no place that it comes from" for each in packages if each.origin == "unknown"

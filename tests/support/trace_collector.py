@@ -74,7 +74,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
+def run_collector() -> Iterator[Collector]:
     """A collector that listens on a free port while the block runs."""
     collector = Collector()
     server = grpc.server(ThreadPoolExecutor(4))
@@ -121,7 +121,7 @@ class HttpCollector:
 
 
 @contextmanager
-def collecting_http() -> Iterator[HttpCollector]:
+def run_http_collector() -> Iterator[HttpCollector]:
     """A collector over HTTP that listens on a free port while the block runs."""
     collector = HttpCollector()
 

@@ -29,9 +29,9 @@ from google.protobuf.message import Message
 
 from parley.cli.__main__ import main
 from tests.support.model_server import ModelServer
-from tests.support.model_server.answers import made_up
+from tests.support.model_server.answers import make_up
 from tests.support.model_server.rules import Call
-from tests.support.model_server.wire import wanted_schema
+from tests.support.model_server.wire import find_schema
 
 _QUESTION: Final = "ZEBRAQUESTION"
 _ANSWER: Final = "ZEBRAANSWER"
@@ -131,16 +131,16 @@ def _form_of(value: Any, text: str, depth: int = 0) -> str:
     if fields and kind.__module__.startswith("parley."):
         contents = [getattr(value, name, None) for name in fields]
         name = f"{kind.__module__.removeprefix('parley.')}.{kind.__name__}"
-        return name if _first_form(contents, text, depth + 2) else ""
+        return name if _find_first_form(contents, text, depth + 2) else ""
     items = value.values() if isinstance(value, dict) else value
     return (
-        _first_form(items, text, depth + 1)
+        _find_first_form(items, text, depth + 1)
         if isinstance(value, dict | list | tuple | set | frozenset)
         else ""
     )
 
 
-def _first_form(values: Iterable[Any], text: str, depth: int) -> str:
+def _find_first_form(values: Iterable[Any], text: str, depth: int) -> str:
     some = list(islice(list(values), _MAX_ITEMS))
     return next(filter(None, (_form_of(each, text, depth) for each in some)), "")
 
@@ -181,8 +181,8 @@ def _model_server(trace: _Trace) -> Iterator[str]:
 
 
 def _answer(trace: _Trace, call: Call) -> str | dict[str, Any]:
-    made = made_up(call, 24, states_position=True)
-    if wanted_schema(call.body) is None:
+    made = make_up(call, 24, states_position=True)
+    if find_schema(call.body) is None:
         return made
     instance: dict[str, Any] = json.loads(made)
     if "description" in instance:

@@ -48,7 +48,7 @@ from parley.v1.moderated_pb2 import ModeratedSettings
 from parley.v1.panel_pb2 import PanelSettings
 from tests.support.access import methods
 from tests.support.contract_reference import comments_of_rpcs
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 from tests.support.parsed_modules import parse_folder
 from tests.support.prompt_settings import find_debates_with, find_prompt_settings
 from tests.support.right_requests import RIGHT_REQUESTS
@@ -347,7 +347,7 @@ def test_a_kind_of_event_has_a_line_in_parley_watch_unless_the_contract_says_why
 
 
 def test_a_kind_of_event_is_in_a_kept_log_unless_the_contract_says_why_not() -> None:
-    kept = {type(event.payload).__name__ for each in KEPT.values() for event in kept_log(each)}
+    kept = {type(event.payload).__name__ for each in KEPT.values() for event in read_log(each)}
     assert KINDS.keys() - kept == kinds_with(in_no_kept_log), (
         "if a kept debate records it by now, only record anew: `python -m tests.support.kept_logs --again FORMAT@1`; otherwise add a debate "
         'to tests/support/kept_logs.py, or `option (in_no_kept_log) = "…";` to the message'

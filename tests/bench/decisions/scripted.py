@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, Panel, Question, Regime, revised
 from tests.bench.decisions.debates import NAMES
-from tests.support.grouping_answers import shown_positions
+from tests.support.grouping_answers import list_shown_positions
 from tests.support.model_server import Call
-from tests.support.model_server.wire import wanted_schema
+from tests.support.model_server.wire import find_schema
 from tests.support.model_server.words import sentence
 
 JUDGE: Final = "judge"
@@ -62,7 +62,7 @@ class ScriptedAgents:
     def answer(self, call: Call) -> str | dict[str, Any]:  # noqa: PLR0911 (one for each thing that is asked)
         """Return what is said to a prompt."""
         case = self._cases[_found(_NAME, call.prompt)]
-        schema = wanted_schema(call.body)
+        schema = find_schema(call.body)
         agent = call.model.rpartition("-")[2]
         if schema is None:
             return (
@@ -162,7 +162,7 @@ def _judgement(case: Case, prompt: str, *, chooses: bool) -> dict[str, Any]:
 def _groups(prompt: str) -> dict[str, list[Any]]:
     """Group the positions that are shown, by the metal that they name."""
     by_metal: dict[str, list[str]] = {}
-    for name, text in shown_positions(prompt).items():
+    for name, text in list_shown_positions(prompt).items():
         by_metal.setdefault(_HELD.findall(text)[-1], []).append(name)
     return {"groups": list(by_metal.values()), "cannot_be_told": []}
 

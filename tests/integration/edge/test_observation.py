@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from parley.edge import observation
 from tests.integration.edge.conftest import SERVICE, Edge
 from tests.support.orchestration import until
-from tests.support.spans import ended_spans, forget_spans, spans_when
+from tests.support.spans import forget_spans, list_ended_spans, spans_when
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
@@ -103,7 +103,7 @@ async def test_probes_are_neither_counted_nor_traced(edge: Edge, points: Points)
         async with edge.session.get(f"{edge.url}{path}") as answer:
             assert answer.status == 200
     assert points("requests") == []
-    assert [each for each in ended_spans() if each.kind is SpanKind.SERVER] == []
+    assert [each for each in list_ended_spans() if each.kind is SpanKind.SERVER] == []
 
 
 @pytest.mark.parametrize("given", [{}, {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "a=b"}])

@@ -11,7 +11,7 @@ from tests.integration.gateway.harness import failure_of, request, run_with_serv
 from tests.support.model_server import ModelServer
 from tests.support.model_server.faults import error
 from tests.support.model_server.rules import Rule
-from tests.support.spans import ended_spans, forget_spans
+from tests.support.spans import forget_spans, list_ended_spans
 
 
 @dataclass
@@ -70,7 +70,7 @@ async def test_a_span_says_where_it_was_asked_which_answer_it_was_and_why_it_end
     async with ModelServer() as server, run_with_server(server) as gateway:
         forget_spans()
         await gateway.ask(request("Is water wet?"))
-    span = [each for each in ended_spans() if each.name == "chat m-1"][-1]
+    span = [each for each in list_ended_spans() if each.name == "chat m-1"][-1]
     assert span.attributes is not None
     assert span.attributes["server.address"] == "127.0.0.1"
     assert span.attributes["server.port"]

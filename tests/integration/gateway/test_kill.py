@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.mongodb_server import Server, running_server
+from tests.contract.mongodb_server import Server, run_server
 from tests.contract.replica_set import run_replica_set
 from tests.contract.server_process import NoServerError
 from tests.integration.gateway.scenarios import kill_one
 
 _SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
-    "mongodb": partial(running_server, in_memory=True),
+    "mongodb": partial(run_server, in_memory=True),
     "replica set": run_replica_set,
 }
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.integration.orchestrator.lenient_answers import WHOLE
 from tests.support.model_server import Call
-from tests.support.model_server.wire import wanted_schema
+from tests.support.model_server.wire import find_schema
 
 _TEXT: Final = json.dumps(WHOLE, indent=2)
 _SAYS: Final = "Keep one process."
@@ -37,7 +37,7 @@ def _stands_in(said: str | Callable[[Call], str]) -> OddAnswer:
 
 
 def _echo_schema(call: Call) -> str:
-    schema = wanted_schema(call.body)
+    schema = find_schema(call.body)
     return json.dumps(schema) if schema else call.prompt.rpartition("JSON Schema:\n")[2].split("\n")[0]
 
 

@@ -49,7 +49,7 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from parley.v1.voting_pb2 import VOTE_STRENGTH_STRONG, VOTE_STRENGTH_UNANIMOUS
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended, run_arena
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, find_end, run_arena
 from tests.support.debate_logs import outcome_of, payloads_of, run_debate
 from tests.support.interventions import intervention
 from tests.support.manual_clock import ManualClock
@@ -83,7 +83,7 @@ async def test_nine_rounds_are_held_in_order_each_with_its_states(tmp_path: Path
         "VOTE_AGGREGATION",
         "CONSENSUS_REACHED" if outcome_of(events).arena.winner_agent_id else "NO_CONSENSUS",
     ]
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert find_end(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_each_round_asks_its_steps_and_no_text_is_criticized_twice_by_one_critic(
@@ -137,7 +137,7 @@ async def test_agreement_after_a_revision_goes_straight_to_the_vote(tmp_path: Pa
     gateway.assess = assess
     events = await run_arena(tmp_path, gateway)
     assert [each.number for each in payloads_of(events, RoundStarted)] == [0, 1, 2, 3, 4, 7, 8]
-    assert ended(events).reason == STOP_REASON_CONVERGED
+    assert find_end(events).reason == STOP_REASON_CONVERGED
     assert not gateway.steps("round/6/*")
 
 
@@ -160,7 +160,7 @@ async def test_agents_that_are_ready_or_sure_enough_end_the_rounds(
     gateway = ArenaScript().gateway()
     gateway.text = lambda step, agent: f"{answer_text(step, agent)}\n{line}"
     events = await run_arena(tmp_path, gateway, arena_settings(stopping=stopping))
-    assert ended(events).reason == reason
+    assert find_end(events).reason == reason
 
 
 async def test_how_sure_an_agent_is_nobody_else_reads(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_the_judge_may_end_the_rounds_from_the_critiques_on(tmp_path: Path
     events = await run_arena(
         tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True))
     )
-    assert ended(events).reason == STOP_REASON_JUDGE
+    assert find_end(events).reason == STOP_REASON_JUDGE
     assert [each.number for each in payloads_of(events, RoundStarted)] == [0, 1, 2, 7, 8]
 
 
@@ -204,7 +204,7 @@ async def test_a_judge_that_is_late_between_rounds_means_go_on(tmp_path: Path) -
     events = await run_arena(
         tmp_path, gateway, arena_settings(stopping=StoppingSettings(judge_termination=True))
     )
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert find_end(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_a_judge_that_finds_the_discussion_insufficient_adds_rounds_up_to_the_most(

@@ -34,7 +34,7 @@ from parley.v1.debate_pb2 import (
     STOP_REASON_UNANIMOUS_DRAFTS,
 )
 from parley.v1.event_pb2 import RoundAssessed, RoundStarted
-from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, ended, run_arena
+from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec, find_end, run_arena
 from tests.support.debate_logs import outcome_of
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_limits
@@ -63,8 +63,8 @@ async def test_where_all_first_drafts_agree_no_round_is_paid_for(tmp_path: Path)
     gateway = ArenaScript().gateway()
     gateway.group = lambda: make_groups("ada bo cy")
     events = await run_arena(tmp_path, gateway, arena_settings())
-    assert ended(events).reason == STOP_REASON_UNANIMOUS_DRAFTS
-    assert (1, True, ended(events).explanation) in findings(events)
+    assert find_end(events).reason == STOP_REASON_UNANIMOUS_DRAFTS
+    assert (1, True, find_end(events).explanation) in findings(events)
     assert rounds(events) == [0, 1, 7, 8]
     assert not gateway.steps("round/*/critique/*")
     assert not gateway.steps("round/*/refine/*")
@@ -86,7 +86,7 @@ async def test_otherwise_the_rounds_are_held(
     gateway = ArenaScript().gateway()
     gateway.group = lambda: groups
     events = await run_arena(tmp_path, gateway, arena_settings(revision_rounds=1, stopping=stopping))
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert find_end(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     assert gateway.steps("round/2/critique/*")
 
 
@@ -128,7 +128,7 @@ async def test_rounds_end_once_who_holds_which_position_hardly_changes(tmp_path:
     gateway.group = lambda: make_groups("ada", "bo", "cy")
     gateway.assess = make_assessments({3: ["ada bo", "cy"], 4: ["ada bo", "cy"]}, {3: ["bo"]})
     events = await run_arena(tmp_path, gateway, arena_settings())
-    assert ended(events).reason == STOP_REASON_STABLE_POSITIONS
+    assert find_end(events).reason == STOP_REASON_STABLE_POSITIONS
     assert rounds(events) == [0, 1, 2, 3, 4, 7, 8]
     told = [finding for _, _, finding in findings(events) if finding.startswith("who holds")]
     assert told == [
@@ -144,7 +144,7 @@ async def test_one_change_of_mind_a_round_keeps_them_going(tmp_path: Path) -> No
         {3: ["ada bo", "cy"], 4: ["ada bo cy"], 5: ["ada cy", "bo"]}, {3: ["bo"], 4: ["cy"], 5: ["bo"]}
     )
     events = await run_arena(tmp_path, gateway, arena_settings())
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert find_end(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
 
 
 async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: Path) -> None:
@@ -153,11 +153,13 @@ async def test_they_go_on_where_it_cannot_be_told_or_the_rule_is_off(tmp_path: P
     assert "whether the agents have changed their positions cannot be told" in [
         f for _, _, f in findings(events)
     ]
-    assert ended(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert find_end(events).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
     gateway = ArenaScript().gateway()
     gateway.assess = make_assessments({3: ["ada bo cy"]}, {})
     off = arena_settings(revision_rounds=1, stopping=StoppingSettings(stable_positions=False))
-    assert ended(await run_arena(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    assert (
+        find_end(await run_arena(tmp_path / "off", gateway, off)).reason == STOP_REASON_ALL_ROUNDS_COMPLETED
+    )
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -182,11 +184,11 @@ async def test_the_best_rated_are_asked_first_and_nobody_else_where_they_are_sur
     gateway.weights = {"ada": 1.0, "bo": 2.8, "cy": 1.0, "dee": 2.8}
     gateway.group = lambda: make_groups("bo dee")
     events = await run_arena(tmp_path, gateway, in_turn(), agents=4)
-    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
-    assert ended(events).explanation == (
+    assert find_end(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert find_end(events).explanation == (
         "the position of bo, dee is 97 % probable (threshold 90 %); not asked: ada, cy"
     )
-    assert (1, True, ended(events).explanation) in findings(events)
+    assert (1, True, find_end(events).explanation) in findings(events)
     assert {asked.agent.id for asked in gateway.calls} == {"bo", "dee", "judge"}
     assert outcome_of(events).arena.not_asked_agent_ids == ["ada", "cy"]
     assert "Ada and Cy: what the others proposed was probable enough." in render_report(fold(events), V1)
@@ -198,7 +200,7 @@ async def test_whether_the_best_rated_agree_is_asked_and_not_asked_again(tmp_pat
     gateway.group_by = unsure_until_settled
     gateway.grouping = lambda _: json.dumps({"groups": [["P1", "P2"]], "cannot_be_told": []})
     events = await run_arena(tmp_path, gateway, in_turn())
-    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert find_end(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("first-draft-vote/*")) == len(gateway.steps("first-draft-vote/of-2/*")) == 2
 
 
@@ -224,7 +226,7 @@ async def test_an_agent_that_cannot_be_reached_is_left_out_and_the_next_one_aske
     gateway.fail("round/1/propose/bo", refusal())
     gateway.group = lambda: make_groups("ada cy")
     events = await run_arena(tmp_path, gateway, in_turn())
-    assert ended(events).reason == STOP_REASON_PROBABLE_ENOUGH
+    assert find_end(events).reason == STOP_REASON_PROBABLE_ENOUGH
     assert len(gateway.steps("round/1/propose/*")) >= 3
 
 
@@ -232,7 +234,7 @@ async def test_opposed_agents_that_no_longer_move_end_the_rounds(tmp_path: Path)
     gateway = ArenaScript().gateway()
     gateway.assess = lambda _: AssessResponse(verdict=CONVERGENCE_VERDICT_STABLE_DISAGREEMENT)
     events = await run_arena(tmp_path, gateway, arena_settings())
-    assert ended(events).reason == STOP_REASON_STABLE_DISAGREEMENT
+    assert find_end(events).reason == STOP_REASON_STABLE_DISAGREEMENT
     assert rounds(events) == [0, 1, 2, 3, 7, 8]
 
 
@@ -245,8 +247,8 @@ async def test_the_end_that_a_person_puts_to_the_rounds_is_kept(tmp_path: Path) 
         await replica.intervene(debate, "end")
         hold.release()
         events = await stage.comes_to(debate, "COMPLETED")
-    assert ended(events).reason == STOP_REASON_PERSON
-    assert ended(events).explanation == "a person ended the rounds after round 3"
+    assert find_end(events).reason == STOP_REASON_PERSON
+    assert find_end(events).explanation == "a person ended the rounds after round 3"
 
 
 @pytest.mark.parametrize(
@@ -272,4 +274,4 @@ async def test_a_limit_that_ends_the_rounds_is_kept(
             await gateway.wait_for("round/3/refine/*", 3)
             clock.advance(250)
         events = await stage.comes_to(debate, "COMPLETED")
-    assert ended(events).reason == reason
+    assert find_end(events).reason == reason

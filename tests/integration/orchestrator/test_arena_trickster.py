@@ -40,13 +40,13 @@ from parley.v1.event_pb2 import (
     Warned,
 )
 from tests.support.arena_debates import ArenaScript, arena_settings, run_arena
-from tests.support.labelled_debates import held_out_debates
+from tests.support.labelled_debates import read_held_out_debates
 from tests.support.scripted_answers import answer_text
 from tests.support.scripted_gateway import ScriptedGateway
 
 TOPIC = "payments-idempotency"
 ARGUED, HOLLOW = (
-    tuple(made.text for made in debate.work) for debate in held_out_debates() if debate.topic == TOPIC
+    tuple(made.text for made in debate.work) for debate in read_held_out_debates() if debate.topic == TOPIC
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from parley.orchestrator.log.envelope import Envelope
-from tests.support.debate_logs import check_log, left_behind, outcomes
+from tests.support.debate_logs import check_log, leave_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate, make_limits
 from tests.support.scripted_gateway import refusal
@@ -77,7 +77,7 @@ async def test_an_owner_that_takes_over_in_the_pause_asks_again(
     cut = next(place for place, event in enumerate(events, 1) if event.kind == "step_failed")
     late = ManualClock(events[cut].time)
     async with backstage(tmp_path / "later") as later:
-        debate = await left_behind(later, events[:cut])
+        debate = await leave_log(later, events[:cut])
         async with later.replica(clock=late):
             await later.has(debate, "claimed", 2)
             await late.sleeping(3)

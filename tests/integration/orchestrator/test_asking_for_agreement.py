@@ -18,7 +18,7 @@ from parley.v1.debate_pb2 import Debate
 from parley.v1.panel_pb2 import TERMINATION_RULE_CONVERGENCE, Termination
 from parley.v1.ratings_pb2 import Rating
 from tests.integration.orchestrator.around import create, get_closed
-from tests.support.grouping_answers import shown_positions
+from tests.support.grouping_answers import list_shown_positions
 from tests.support.orchestration import Orchestrator, failure_of
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
@@ -57,7 +57,7 @@ def group_in_turn(*answers: Callable[[list[str]], Any]) -> Callable[[StepRequest
 
     def answer(asked: StepRequest) -> str:
         said = left.pop(0) if len(left) > 1 else left[0]
-        return json.dumps(said(list(shown_positions(asked.prompt))))
+        return json.dumps(said(list(list_shown_positions(asked.prompt))))
 
     return answer
 
@@ -114,7 +114,7 @@ async def test_positions_are_shown_by_names_that_no_text_has_and_without_their_a
         orchestrator, gateway, stands={"ada": "It draws 5 mW.", "bo": "It draws 5 MW."}.__getitem__
     )
     asked = gateway.asked("round/1/grouping")
-    assert set(shown_positions(asked.prompt)) == {"P1", "P2"}, "case tells units apart"
+    assert set(list_shown_positions(asked.prompt)) == {"P1", "P2"}, "case tells units apart"
     assert json.loads(asked.schema)["properties"]["groups"]["items"]["items"]["enum"] == ["P1", "P2"]
     assert "agent A" not in asked.prompt
 
@@ -169,7 +169,9 @@ async def test_an_agent_without_a_record_is_asked_twice_and_only_the_same_findin
     gateway.grouping = group_in_turn(put_together, again)
     state = await hold_debate(orchestrator, gateway)
     assert sorted(gateway.steps("round/1/grouping*")) == ["round/1/grouping", "round/1/grouping/again"]
-    one, other = (shown_positions(gateway.asked(f"round/1/grouping{each}").prompt) for each in ("", "/again"))
+    one, other = (
+        list_shown_positions(gateway.asked(f"round/1/grouping{each}").prompt) for each in ("", "/again")
+    )
     assert list(one.values()) == list(other.values())[::-1]
     assert state.current_round == rounds
 

@@ -21,9 +21,9 @@ from tests.support.checked_format import (
     CHECKED,
     CHECKED_FORMATS,
     QUESTIONED,
-    checked_spec,
-    said,
-    said_in,
+    list_said,
+    list_said_in,
+    make_checked_debate,
 )
 from tests.support.debate_logs import check_log
 from tests.support.interventions import hear_end
@@ -48,7 +48,7 @@ def formats() -> Formats:
 async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
     stage: Backstage, replica: Replica
 ) -> None:
-    debate = await replica.create(checked_spec())
+    debate = await replica.create(make_checked_debate())
     state = fold(await stage.has(debate, "checkpoint_opened"))
     assert state.status == DEBATE_STATUS_WAITING
     assert state.HasField("waiting")
@@ -63,7 +63,7 @@ async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
     await replica.intervene(debate, "approve", text="well done", approved=True)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert said_in(events) == ("continue_debate: ", "approve: well done True")
+    assert list_said_in(events) == ("continue_debate: ", "approve: well done True")
     closed = [event.key for event in events if isinstance(event.payload, CheckpointClosed)]
     assert closed == [BEFORE, AFTER]
 
@@ -72,13 +72,13 @@ async def test_a_debate_waits_at_a_checkpoint_until_a_person_says_to_go_on(
 async def test_an_answer_and_guidance_end_a_checkpoint(
     stage: Backstage, replica: Replica, act: str, asked: Format
 ) -> None:
-    debate = await replica.create(checked_spec(asked))
+    debate = await replica.create(make_checked_debate(asked))
     await stage.has(debate, "checkpoint_opened")
     await replica.intervene(debate, act, text="think of the otters")
     await stage.has(debate, "checkpoint_opened", 2)
     await replica.intervene(debate, "approve", text="no", approved=False)
     events = await stage.comes_to(debate, "COMPLETED")
-    assert said_in(events) == (f"{act}: think of the otters", "approve: no False")
+    assert list_said_in(events) == (f"{act}: think of the otters", "approve: no False")
     guided = "think of the otters" in stage.gateway.asked("round/1/propose/ada").prompt
     assert guided == (act == "guide")
 
@@ -86,7 +86,7 @@ async def test_an_answer_and_guidance_end_a_checkpoint(
 async def test_a_debate_nobody_comes_to_pauses_and_asks_again_once_it_is_resumed(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    debate = await replica.create(checked_spec(limits=make_limits(checkpoint=60, total=30)))
+    debate = await replica.create(make_checked_debate(limits=make_limits(checkpoint=60, total=30)))
     await stage.has(debate, "checkpoint_opened")
     await clock.sleeping(3)
     clock.advance(60)
@@ -108,7 +108,7 @@ async def test_a_debate_nobody_comes_to_pauses_and_asks_again_once_it_is_resumed
 async def test_a_debate_paused_at_a_checkpoint_asks_again_once_it_is_resumed(
     stage: Backstage, replica: Replica
 ) -> None:
-    debate = await replica.create(checked_spec())
+    debate = await replica.create(make_checked_debate())
     await stage.has(debate, "checkpoint_opened")
     await replica.intervene(debate, "pause")
     await stage.comes_to(debate, "PAUSED")
@@ -122,7 +122,7 @@ async def test_a_debate_paused_at_a_checkpoint_asks_again_once_it_is_resumed(
 
 async def test_an_answer_given_while_nobody_owned_the_debate_counts(stage: Backstage) -> None:
     async with stage.replica() as one:
-        debate = await one.create(checked_spec(QUESTIONED))
+        debate = await one.create(make_checked_debate(QUESTIONED))
         await stage.has(debate, "checkpoint_opened")
     async with stage.replica(adopt=False) as two:
         await two.intervene(debate, "answer", text="yes")
@@ -130,13 +130,13 @@ async def test_an_answer_given_while_nobody_owned_the_debate_counts(stage: Backs
         await two.intervene(debate, "approve", text="no")
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert said_in(events) == ("answer: yes", "approve: no False")
+    assert list_said_in(events) == ("answer: yes", "approve: no False")
 
 
 async def test_of_two_who_guide_at_once_both_are_recorded_and_the_first_closes_the_checkpoint(
     stage: Backstage, replica: Replica
 ) -> None:
-    debate = await replica.create(checked_spec())
+    debate = await replica.create(make_checked_debate())
     await stage.has(debate, "checkpoint_opened")
     hold = stage.gateway.hold("round/1/propose/*")
     await asyncio.gather(*(replica.intervene(debate, "guide", text=each) for each in ("one", "two")))
@@ -149,13 +149,13 @@ async def test_of_two_who_guide_at_once_both_are_recorded_and_the_first_closes_t
         event.payload.intervention for event in events if isinstance(event.payload, Intervened)
     ]
     assert {first.guide.text, second.guide.text} == {"one", "two"}
-    assert said_in(events)[0] == f"guide: {first.guide.text}"
+    assert list_said_in(events)[0] == f"guide: {first.guide.text}"
 
 
 async def test_of_two_who_answer_at_once_the_second_is_told_that_nothing_is_asked_any_more(
     stage: Backstage, replica: Replica
 ) -> None:
-    debate = await replica.create(checked_spec(QUESTIONED))
+    debate = await replica.create(make_checked_debate(QUESTIONED))
     await stage.has(debate, "checkpoint_opened")
     stage.gateway.hold("round/1/propose/*")
     answers = [replica.intervene(debate, "answer", text=each) for each in ("one", "two")]
@@ -169,7 +169,7 @@ async def test_the_last_moment_has_one_winner(stage: Backstage, clock: ManualClo
     """A person comes while the time runs out: either they are heard or the debate pauses and asks again."""
     async with stage.replica(clock=clock) as replica:
         for turns in range(12):
-            debate = await replica.create(checked_spec(limits=make_limits(checkpoint=60)))
+            debate = await replica.create(make_checked_debate(limits=make_limits(checkpoint=60)))
             await stage.has(debate, "checkpoint_opened")
             await clock.sleeping(2)  # for its heartbeat, and for the person
             coming = asyncio.create_task(replica.intervene(debate, "continue_debate"))
@@ -214,7 +214,7 @@ async def test_interventions_for_a_checkpoint_go_over_the_wire_and_are_refused_w
     await orchestrator.intervene(debate, approve=debate_pb2.Approve(approved=True, text="fine"))
     assert kind_of((await orchestrator.watch(debate))[-1].event) == "closed"
     found = await orchestrator.get(debate)
-    assert said(found.outcome) == ("continue_debate: ", "approve: fine True")
+    assert list_said(found.outcome) == ("continue_debate: ", "approve: fine True")
     assert not found.HasField("waiting")
     failure = await failure_of(orchestrator.intervene(debate, approve=debate_pb2.Approve(approved=True)))
     assert failure.reason == "DEBATE_ENDED"

@@ -15,7 +15,7 @@ from parley.runtime.server import RunningServer
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Claimed, Closed, Concluded
 from parley.v1.moderated_pb2 import ModeratedOutcome
-from tests.support.debate_logs import left_behind
+from tests.support.debate_logs import leave_log
 from tests.support.orchestration import backstage, orchestrating
 from tests.unit.orchestrator.made_logs import DEBATE, log, make_created
 
@@ -30,7 +30,7 @@ async def client_of(
     """A client of an orchestrator that holds this debate, and leaves it as it is."""
     creation = create_event("created", make_created(format=debate_format))
     async with backstage(folder) as stage:
-        await left_behind(stage, log(creation, Claimed(owner="a"), *payloads))
+        await leave_log(stage, log(creation, Claimed(owner="a"), *payloads))
     async with (
         orchestrating(folder, gateway, adopt=False) as orchestrator,
         ParleyClient(orchestrator.server.address) as client,

@@ -13,7 +13,7 @@ from parley.orchestrator.log.debate_record import RUNNING, WAITING
 from parley.orchestrator.log.index import DebateIndex
 from parley.storage.ports import Update
 from parley.v1.debate_pb2 import Direction, Outcome
-from tests.support.checked_format import BEFORE, CHECKED_FORMATS, checked_spec, create_panel
+from tests.support.checked_format import BEFORE, CHECKED_FORMATS, create_panel, make_checked_debate
 from tests.support.debate_logs import hold_append
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import WITHIN, Backstage, make_limits
@@ -49,7 +49,7 @@ async def test_a_debate_goes_on_from_a_checkpoint_that_is_closed_as_it_opens_onc
     monkeypatch.setattr(DebateIndex, "write", hold_waiting)
     reached, released = hold_append(stage, monkeypatch, "checkpoint_closed")
     async with stage.replica() as replica, asyncio.timeout(WITHIN):
-        debate = await replica.create(checked_spec())
+        debate = await replica.create(make_checked_debate())
         await waits.wait()
         person = asyncio.create_task(replica.intervene(debate, "continue_debate"))
         await reached.wait()
@@ -77,7 +77,7 @@ async def test_a_later_owner_goes_on_from_a_checkpoint_that_is_closed_before_it_
     formats = Formats([*all_formats().all(), late])
     async with stage.replica(formats=formats) as replica, asyncio.timeout(WITHIN):
         may_ask.set()
-        debate = await replica.create(checked_spec(late))
+        debate = await replica.create(make_checked_debate(late))
         await stage.has(debate, "checkpoint_opened")
     may_ask.clear()
     reached, released = hold_append(stage, monkeypatch, "checkpoint_closed")
@@ -99,7 +99,7 @@ async def test_a_debate_that_is_resumed_as_its_checkpoint_expires_asks_again(
     clock = ManualClock()
     reached, released = hold_append(stage, monkeypatch, "checkpoint_expired")
     async with stage.replica(clock=clock, exclusive=False) as replica, asyncio.timeout(WITHIN):
-        debate = await replica.create(checked_spec(limits=make_limits(checkpoint=3)))
+        debate = await replica.create(make_checked_debate(limits=make_limits(checkpoint=3)))
         await stage.has(debate, "checkpoint_opened")
         await clock.sleeping(2)
         clock.advance(3)

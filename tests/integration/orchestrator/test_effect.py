@@ -28,7 +28,7 @@ from parley.v1.effect_pb2 import (
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_MERGE, SYNTHESIS_METHOD_VOTING
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
 from tests.support.debate_logs import run_debate
-from tests.support.grouping_answers import shown_positions
+from tests.support.grouping_answers import list_shown_positions
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import make_debate
 from tests.support.scripted_gateway import ScriptedGateway, StepRequest
@@ -46,7 +46,7 @@ def says(step: str, agent: str) -> str:
 
 def group_positions(prompt: str, taken: str = TENANT) -> dict[str, Any]:
     """Return the positions that a prompt shows, each a group, and the one that the answer takes."""
-    shown = shown_positions(prompt)
+    shown = list_shown_positions(prompt)
     answer = next((name for name, text in shown.items() if text == taken), "none")
     return {"groups": [[each] for each in shown], "cannot_be_told": [], "answer": answer}
 
@@ -111,7 +111,7 @@ async def test_a_panel_says_who_left_which_position_after_which_critique(tmp_pat
 async def test_positions_are_shown_to_the_judge_once_each_and_without_names(tmp_path: Path) -> None:
     gateway = make_drafting_gateway()
     await run_debate(tmp_path, gateway, make_debate(3, 2))
-    shown = shown_positions(gateway.asked("synthesis").prompt)
+    shown = list_shown_positions(gateway.asked("synthesis").prompt)
     assert sorted(shown.values()) == [REGION, TENANT]
 
 

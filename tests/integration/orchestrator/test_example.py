@@ -4,7 +4,7 @@ from pathlib import Path
 
 from parley.example.record import read_events
 from parley.v1.event_pb2 import Concluded
-from tests.support.debate_logs import check_log, left_behind
+from tests.support.debate_logs import check_log, leave_log
 from tests.support.orchestration import backstage
 
 
@@ -13,7 +13,7 @@ async def test_the_example_is_gone_on_with_to_the_same_end_and_nothing_is_asked(
     events = list(read_events())
     concluded = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path) as stage, stage.replica():
-        debate = await left_behind(stage, events[:concluded])
+        debate = await leave_log(stage, events[:concluded])
         replayed = await stage.comes_to(debate, "COMPLETED")
     check_log(replayed)
     assert not stage.gateway.calls

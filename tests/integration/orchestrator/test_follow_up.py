@@ -23,9 +23,9 @@ from tests.support.debate_logs import check_log
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
     IssueTrackerServer,
-    answering,
     issue_tracker_server,
-    never_answering,
+    make_answer,
+    wait_forever,
 )
 from tests.support.issue_trackers import Fault, Kind, tracker
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
@@ -155,7 +155,7 @@ async def test_nobody_is_asked_about_a_decision_that_was_not_approved(tracked: B
 async def test_a_tracker_that_fails_is_a_warning_and_fails_no_debate(
     tracked: Backstage, server: IssueTrackerServer, case: str
 ) -> None:
-    server.answer = answering(b"oops", status=500) if case == "refused" else never_answering
+    server.answer = make_answer(b"oops", status=500) if case == "refused" else wait_forever
     debate = await hold_to_offer(tracked)
     made = await answer_offer(tracked, debate)
     assert tracked.issues is not None
@@ -170,14 +170,14 @@ async def test_a_tracker_that_fails_is_a_warning_and_fails_no_debate(
 async def test_whoever_goes_on_after_a_kill_asks_again_under_the_same_key(
     tracked: Backstage, server: IssueTrackerServer
 ) -> None:
-    server.answer = never_answering
+    server.answer = wait_forever
     tracked = replace(tracked, issues=server.client(seconds=60.0))
     debate = await hold_to_offer(tracked)
     async with tracked.replica() as replica:
         await replica.intervene(debate, "approve", approved=True, checkpoint="follow-up")
         await server.asked.wait()
         await replica.crash()
-    server.answer = answering()
+    server.answer = make_answer()
     async with tracked.replica():
         events = await tracked.comes_to(debate, "COMPLETED")
     assert find_follow_up(events) == FollowUp(requested=True, url=ISSUE_URL)

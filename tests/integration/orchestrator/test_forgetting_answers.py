@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.debate_logs import left_behind
+from tests.support.debate_logs import leave_log
 from tests.support.orchestration import Backstage, Orchestrator, backstage, kind_of, make_debate, until
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -60,7 +60,7 @@ async def test_an_owner_of_a_debate_that_closed_as_the_one_before_was_killed_let
     async with stage.replica() as first:
         events = await stage.comes_to(await first.create(make_debate(2, 1)), "COMPLETED")
     async with backstage(tmp_path / "later") as later:
-        await left_behind(later, events)
+        await leave_log(later, events)
         async with later.replica():
             await until(lambda: _is_told(later.gateway), "the gateway is told")
     (told,) = later.gateway.unkept

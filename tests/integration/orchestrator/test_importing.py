@@ -24,7 +24,7 @@ from parley.v1.event_pb2 import CheckpointClosed, Event
 from parley.v1.orchestrator_pb2 import SubmitFeedbackRequest
 from parley.v1.receipt_pb2 import ReceiptKey
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
-from tests.support.receipts import NEW, OLD, pem_of, ring, signed_debate
+from tests.support.receipts import NEW, OLD, pem_of, ring, sign_debate
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Foreign:
 
     @property
     def debate_id(self) -> str:
-        return Event.FromString(signed_debate(self.name).entries[0]).debate_id
+        return Event.FromString(sign_debate(self.name).entries[0]).debate_id
 
     async def send(
         self,
@@ -46,7 +46,7 @@ class Foreign:
         log: bytes | None = None,
     ) -> bool:
         """Import it, with these parts in place of its own; return whether it was here."""
-        debate = signed_debate(self.name)
+        debate = sign_debate(self.name)
         given = await parley.import_debate(
             receipt or debate.receipt,
             ring(OLD).keys if keys is None else keys,
@@ -66,7 +66,7 @@ async def parley(orchestrator: Orchestrator) -> AsyncIterator[ParleyClient]:
 async def test_an_imported_debate_is_read_listed_and_watched_like_any_other(
     name: str, parley: ParleyClient
 ) -> None:
-    foreign, debate = Foreign(name), signed_debate(name)
+    foreign, debate = Foreign(name), sign_debate(name)
     assert not await foreign.send(parley)
     found = await parley.get(foreign.debate_id)
     assert found.status == DEBATE_STATUS_COMPLETED
@@ -116,7 +116,7 @@ async def test_it_is_the_debate_of_the_tenant_that_imported_it_alone(orchestrato
 async def test_its_receipt_is_the_one_that_it_came_with(parley: ParleyClient) -> None:
     await Foreign().send(parley)
     signed = await parley.get_receipt(Foreign().debate_id)
-    assert signed.receipt == signed_debate().receipt
+    assert signed.receipt == sign_debate().receipt
     assert verify_receipt(signed.receipt, [signed.key]).debate_id == Foreign().debate_id
 
 
@@ -131,7 +131,7 @@ async def test_nobody_steers_it_or_gives_feedback_on_it(
     request = SubmitFeedbackRequest(debate_id=debate, request_id="one", value=1)
     refused = await failure_of(orchestrator.stub.SubmitFeedback(request))
     assert refused.reason == "DEBATE_IMPORTED"
-    assert len([each async for each in parley.read_log(debate)]) == len(signed_debate().entries)
+    assert len([each async for each in parley.read_log(debate)]) == len(sign_debate().entries)
 
 
 async def test_it_is_deleted_with_its_receipt_and_can_come_again(parley: ParleyClient) -> None:
@@ -157,7 +157,7 @@ def swap_entries(entries: Sequence[bytes]) -> bytes:
     return b"".join(map(frame, changed))
 
 
-DEBATE = signed_debate()
+DEBATE = sign_debate()
 
 
 def with_end(*events: Event) -> bytes:
@@ -189,7 +189,7 @@ REFUSED = {
     "swapped events": ({"log": swap_entries(DEBATE.entries)}, "log: event 5 stands where event 4 should be"),
     "a changed byte": ({"log": DEBATE.log_file[:-40] + b"x" + DEBATE.log_file[-39:]}, "log: "),
     "no log": ({"log": b""}, "log: the file is empty"),
-    "the log of another": ({"log": signed_debate("panel@1-merge").log_file}, "log: it is the log of"),
+    "the log of another": ({"log": sign_debate("panel@1-merge").log_file}, "log: it is the log of"),
     "a log that is not closed": (
         {"log": b"".join(map(frame, DEBATE.entries[:-1]))},
         "log: the debate is not closed; export it again",
@@ -215,7 +215,7 @@ REFUSED = {
         {"log": with_end(add_step())},
         "log: what follows the answer is not signed, and adds to its contributions",
     ),
-    "another receipt": ({"receipt": signed_debate("panel@1-merge").receipt}, "log: it is the log of"),
+    "another receipt": ({"receipt": sign_debate("panel@1-merge").receipt}, "log: it is the log of"),
     "no receipt": ({"receipt": "{}"}, "receipt: it is no signed envelope"),
     "another key": ({"keys": ring(NEW).keys}, "receipt: it names the key"),
     "no key": ({"keys": []}, "keys: must be 1 to 100 keys"),

@@ -20,10 +20,10 @@ from parley.orchestrator.model.positions import POSITION_INSTRUCTION
 from parley.orchestrator.phases import propose
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, Outcome
 from parley.v1.event_pb2 import Concluded, DebateCreated
-from tests.support.debate_logs import check_log, concluded, left_behind
+from tests.support.debate_logs import check_log, find_concluded, leave_log
 from tests.support.kept_debates.kept_debate import FOLDER, KeptDebate, Person
-from tests.support.kept_logs import KEPT, kept_log
-from tests.support.kept_words import stopped_replay
+from tests.support.kept_logs import KEPT, read_log
+from tests.support.kept_words import watch_replay
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, backstage, make_debate, with_fields
 from tests.support.prompt_settings import find_debates_with, find_prompt_settings, without_setting
@@ -52,11 +52,11 @@ async def go_on_with(kept: KeptDebate, events: Sequence[Envelope], folder: Path)
     """Go on with a log as a new owner would, while the person does what is not in it."""
     clock, gateway = ManualClock(events[-1].time), kept.gateway()
     async with (
-        stopped_replay(events) as stopped,
+        watch_replay(events) as stopped,
         backstage(folder, gateway, formats_with_small()) as stage,
         stage.replica(clock=clock) as replica,
     ):
-        debate = await left_behind(stage, events)
+        debate = await leave_log(stage, events)
 
         async def go_on() -> Sequence[Envelope]:
             await kept.steer(Person(stage, replica, debate, clock))
@@ -84,7 +84,7 @@ def test_logs_are_kept_of_every_version_of_every_format() -> None:
 
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 def test_a_kept_log_is_of_the_debate_that_is_said_to_be_in_it(kept: KeptDebate) -> None:
-    first = kept_log(kept)[0].payload
+    first = read_log(kept)[0].payload
     assert isinstance(first, DebateCreated)
     # The texts of roles are as they were then.
     begun = with_fields(first, request_id=None, roles=None)
@@ -99,12 +99,12 @@ def test_a_kept_log_is_of_the_debate_that_is_said_to_be_in_it(kept: KeptDebate) 
 async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_again(
     name: str, last: str, tmp_path: Path
 ) -> None:
-    events = kept_log(KEPT[name])
+    events = read_log(KEPT[name])
     replayed, gateway = await go_on_with(KEPT[name], events[: place_of(last, events)], tmp_path)
     check_log(replayed)
     # What follows an answer is asked after it.
     assert all(each.step.startswith("after/") and last == "concluded" for each in gateway.calls)
-    assert concluded(replayed) == concluded(events)
+    assert find_concluded(replayed) == find_concluded(events)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,16 @@ async def test_a_kept_log_is_gone_on_with_to_the_same_end_and_nothing_is_asked_a
 @pytest.mark.parametrize("name", KEPT)
 async def test_a_kept_log_is_gone_on_with_from_anywhere(name: str, part: int, tmp_path: Path) -> None:
     """The gateway of the tests answers the same as when the log was kept, so that the end is the same too."""
-    events = kept_log(KEPT[name])
+    events = read_log(KEPT[name])
     end = place_of("concluded", events)
     for place in range(2, end, max(end // CUTS, 1))[part::CUTS]:
         cut = place + (
             events[place].kind == "checkpoint_closed"
         )  # it is one record with the act that closes it
         replayed, _ = await go_on_with(KEPT[name], events[:cut], tmp_path / str(cut))
-        assert _remove_ballots(concluded(replayed)) == _remove_ballots(concluded(events)), f"cut after {cut}"
+        assert _remove_ballots(find_concluded(replayed)) == _remove_ballots(find_concluded(events)), (
+            f"cut after {cut}"
+        )
 
 
 def _remove_ballots(found: Concluded) -> Concluded:
@@ -138,7 +140,7 @@ async def test_a_sentence_that_a_kept_log_does_not_have_is_quoted_at_once(
 ) -> None:
     monkeypatch.setattr(propose, "POSITION_INSTRUCTION", f"{POSITION_INSTRUCTION} Then sing.")
     kept = KEPT["arena@1-alone"]
-    events = kept_log(kept)
+    events = read_log(kept)
     said = "round/1/propose/ada says what its log does not: 'Then sing.'"
     with pytest.raises(pytest.fail.Exception, match=re.escape(said)):
         await go_on_with(kept, events[: place_of("concluded", events)], tmp_path)
@@ -146,7 +148,7 @@ async def test_a_sentence_that_a_kept_log_does_not_have_is_quoted_at_once(
 
 async def find_stop(kept: KeptDebate, folder: Path) -> str:
     """Say why a log is not gone on with to its end; empty if it is."""
-    events = kept_log(kept)
+    events = read_log(kept)
     try:
         await go_on_with(kept, events[: place_of("concluded", events)], folder)
     except pytest.fail.Exception as stopped:
@@ -175,7 +177,7 @@ async def test_a_setting_that_a_phase_reads_has_words_in_a_kept_log(
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_kept_log_can_be_read(name: str) -> None:
-    events, kept = kept_log(KEPT[name]), KEPT[name].format
+    events, kept = read_log(KEPT[name]), KEPT[name].format
     folded = fold(events)
     assert folded.status == DEBATE_STATUS_COMPLETED
     assert f"Format: {kept}" in render_report(folded, formats_with_small().find(kept))

@@ -11,7 +11,7 @@ from parley.v1.event_pb2 import StepSucceeded, Warned
 from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.integration.orchestrator.before_models import open_stage_before_models
 from tests.integration.orchestrator.lenient_answers import DEVIATIONS, WHOLE, Deviation
-from tests.support.debate_logs import check_log, left_behind, outcome_of
+from tests.support.debate_logs import check_log, leave_log, outcome_of
 from tests.support.model_server import Fault, FaultKind, Match, ModelServer, Rule
 from tests.support.orchestration import backstage, make_debate, panel_settings
 
@@ -87,7 +87,7 @@ async def test_what_was_read_is_read_the_same_from_the_log(name: str, tmp_path: 
         events = await hold_debate(tmp_path / "first", server)
     end = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path / "again") as stage, stage.replica():
-        replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")
+        replayed = await stage.comes_to(await leave_log(stage, events[:end]), "COMPLETED")
     assert not stage.gateway.calls
     assert outcome_of(replayed) == outcome_of(events)
     assert warnings_of(replayed) == warnings_of(events)

@@ -16,7 +16,7 @@ from parley.v1.debate_pb2 import (
 )
 from parley.v1.event_pb2 import LimitReached, RoundsEnded
 from tests.integration.orchestrator.limited_debates import failure, make_limited_debate
-from tests.support.debate_logs import check_log, concluded, outcomes
+from tests.support.debate_logs import check_log, find_concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, make_debate
 from tests.support.scripted_answers import answer_text
@@ -63,7 +63,7 @@ async def test_whoever_is_late_for_a_round_is_left_out_and_the_rest_goes_on(
     assert [(each.limit, each.round, each.used) for each in list_limits_reached(events)] == [
         ("round_timeout", 1, 300)
     ]
-    assert concluded(events).ended_by == ""
+    assert find_concluded(events).ended_by == ""
 
 
 async def test_a_round_that_hangs_again_after_its_limit_is_given_as_long_once_more(
@@ -161,8 +161,8 @@ async def test_a_debate_whose_time_is_over_ends_with_an_answer_from_what_is_ther
     clock.advance(250)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert concluded(events).ended_by == "total_timeout"
-    assert concluded(events).HasField("outcome")
+    assert find_concluded(events).ended_by == "total_timeout"
+    assert find_concluded(events).HasField("outcome")
     assert list_failed_steps(events, "TOTAL_TIMEOUT") == {"round/2/propose/ada"}
     assert not stage.gateway.steps("round/3/*")
     prompt = stage.gateway.asked("synthesis").prompt
@@ -190,7 +190,7 @@ async def test_a_debate_whose_time_is_over_before_any_proposal_stands_fails_and_
     await replica.intervene(debate, "resume")
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert concluded(events).ended_by == ""
+    assert find_concluded(events).ended_by == ""
     assert outcomes(events)["round/1/propose/ada", 2].startswith("ada answers")
 
 
@@ -213,7 +213,7 @@ async def test_a_budget_of_tokens_lets_calls_in_flight_end_and_leaves_enough_for
     debate = await replica.create(make_limited_debate(3, 3, max_tokens=15_000))
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert concluded(events).ended_by == "token_budget"
+    assert find_concluded(events).ended_by == "token_budget"
     asked = len(stage.gateway.calls)
     assert 3 <= asked < 3 * (3 + 6 + 3) + 1
     assert stage.gateway.steps()[-1] == "synthesis"
@@ -227,7 +227,7 @@ async def test_a_budget_of_money_ends_a_debate_too(stage: Backstage, replica: Re
     stage.gateway.usage = lambda _: Usage(input_tokens=10, output_tokens=90, cost_micros=70, requests=1)
     debate = await replica.create(make_limited_debate(2, 5, max_cost_micros=4000))
     events = await stage.comes_to(debate, "COMPLETED")
-    assert concluded(events).ended_by == "cost_budget"
+    assert find_concluded(events).ended_by == "cost_budget"
     why = f"the debate's budget of money was used up in round {fold(events).current_round}"
     assert_says_what_ended_it(events, STOP_REASON_COST_BUDGET, why, "ended by its budget of money")
 

@@ -18,7 +18,7 @@ from parley.v1.debate_pb2 import (
 from parley.v1.event_pb2 import CheckpointOpened, PhaseEntered, RoundsEnded
 from parley.v1.moderated_pb2 import CONFIDENCE_MEDIUM, ModeratedOutcome
 from tests.support.checked_format import person
-from tests.support.debate_logs import check_log, concluded, outcome_of, outcomes
+from tests.support.debate_logs import check_log, find_concluded, outcome_of, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_limits, with_spec
@@ -287,7 +287,7 @@ async def test_a_debate_that_is_stopped_anywhere_ends_the_same_and_guidance_coun
     acts = {"round/1/checkpoint": "guide", "synthesis/approval": "refuse"}
     play = Play(moderated_spec(checkpoints=True), gateway, acts=acts)
     whole = await play.held(tmp_path)
-    moderated = concluded(whole.events).outcome.moderated
+    moderated = find_concluded(whole.events).outcome.moderated
     assert (moderated.rounds, list(moderated.guidance), moderated.approved) == (2, ["fine"], True)
     assert [list(each.absent_rounds) for each in moderated.perspectives] == [[], [], [2]]
     assert sum(each.startswith("failed") for each in outcomes(whole.events).values()) >= 1
@@ -318,5 +318,5 @@ async def test_waiting_for_a_person_counts_against_no_limit_and_pauses_the_debat
         await replica.intervene(debate, "approve", approved=True, checkpoint="synthesis/approval")
         events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert concluded(events).ended_by == ""
+    assert find_concluded(events).ended_by == ""
     assert outcome(events).approved

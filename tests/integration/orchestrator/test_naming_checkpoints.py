@@ -18,8 +18,8 @@ from tests.support.checked_format import (
     CHECKED,
     CHECKED_FORMATS,
     QUESTIONED,
-    checked_spec,
-    said_in,
+    list_said_in,
+    make_checked_debate,
 )
 from tests.support.debate_logs import StoppingLog, check_log
 from tests.support.interventions import hear_end, intervention
@@ -40,7 +40,7 @@ async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_oth
     stage: Backstage,
 ) -> None:
     async with stage.replica() as replica:
-        debate = await replica.create(checked_spec(QUESTIONED))
+        debate = await replica.create(make_checked_debate(QUESTIONED))
         await stage.has(debate, "checkpoint_opened")
         names = ("one", "two", "three")
         answers = [replica.intervene(debate, "answer", each, text=each, checkpoint=BEFORE) for each in names]
@@ -56,7 +56,7 @@ async def test_of_two_who_answer_one_checkpoint_at_once_one_is_heard_and_the_oth
         ]
     check_log(events)
     assert again == list(answered.values()), "also once the debate has ended"
-    assert said_in(events) == (f"answer: {winner}", "approve:  True")
+    assert list_said_in(events) == (f"answer: {winner}", "approve:  True")
     assert list_recorded_ids(events) == [winner, "last"], "nothing is recorded of the others"
 
 
@@ -74,7 +74,7 @@ async def test_a_late_intervention_for_the_first_checkpoint_does_not_go_through_
     stage: Backstage, act: str, asked: Format
 ) -> None:
     async with stage.replica() as replica:
-        debate = await replica.create(checked_spec(asked))
+        debate = await replica.create(make_checked_debate(asked))
         await stage.has(debate, "checkpoint_opened")
         early = await hear_end(replica.intervene(debate, act, "early", text="x", checkpoint=AFTER))
         assert early == "CHECKPOINT_CLOSED", "it is still to come"
@@ -110,7 +110,7 @@ async def test_an_act_that_does_not_fit_what_is_asked_closes_nothing(
     stage: Backstage, acts: tuple[str, ...], asked: Format
 ) -> None:
     async with stage.replica() as replica:
-        debate = await replica.create(checked_spec(asked))
+        debate = await replica.create(make_checked_debate(asked))
         opened = await stage.has(debate, "checkpoint_opened")
         for act in acts:
             refused = await hear_end(replica.intervene(debate, act, text="x", checkpoint=BEFORE))
@@ -134,7 +134,7 @@ async def test_an_act_that_does_not_fit_what_is_asked_closes_nothing(
 
 async def test_at_a_paused_debate_no_checkpoint_is_open(stage: Backstage) -> None:
     async with stage.replica() as replica:
-        debate = await replica.create(checked_spec())
+        debate = await replica.create(make_checked_debate())
         await stage.has(debate, "checkpoint_opened")
         await replica.intervene(debate, "pause")
         await stage.comes_to(debate, "PAUSED")
@@ -156,7 +156,7 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
     stage: Backstage, durable: bool
 ) -> None:
     async with stage.replica() as first:
-        debate = await first.create(checked_spec(QUESTIONED))
+        debate = await first.create(make_checked_debate(QUESTIONED))
         opened = await stage.has(debate, "checkpoint_opened")
     log = StoppingLog(stage.store.log, len(opened) + 2, durable=durable)  # it comes after the claim
     async with stage.replica(log=log) as owner:
@@ -174,13 +174,13 @@ async def test_an_answer_whose_owner_is_killed_is_recorded_once_and_heard_by_who
     check_log(events)
     assert (rival, list_recorded_ids(events)) == ("CHECKPOINT_CLOSED", ["w", "last"])
     assert (events[sequence - 1].kind, events[sequence].kind) == ("intervened", "checkpoint_closed")
-    assert said_in(events)[0] == "answer: yes"
+    assert list_said_in(events)[0] == "answer: yes"
 
 
 @pytest.mark.parametrize("noted", [False, True], ids=["before it is noted", "after it is noted"])
 async def test_a_refusal_stands_also_where_its_owner_is_killed(stage: Backstage, noted: bool) -> None:
     async with stage.replica() as owner:
-        debate = await owner.create(checked_spec())
+        debate = await owner.create(make_checked_debate())
         await stage.has(debate, "checkpoint_opened")
         stopped, refused = asyncio.Event(), owner.dependencies.inbox.mark_refused
 
@@ -242,7 +242,7 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
     heir.dependencies.inbox.list_waiting = see_late  # type: ignore[method-assign]
     heir.dependencies.inbox.mark_recorded = note_late  # type: ignore[method-assign]
     async with stale:
-        debate = await stale.create(checked_spec())
+        debate = await stale.create(make_checked_debate())
         await stage.has(debate, "checkpoint_opened")
         asking = asyncio.create_task(stale.intervene(debate, "approve", "w", text="yes", checkpoint=AFTER))
         async with asyncio.timeout(30):
@@ -257,7 +257,7 @@ async def test_an_owner_that_lost_its_claim_cannot_refuse_what_the_next_one_reco
             sequence = await asking
     check_log(events)
     assert events[sequence - 1].payload == intervention("approve", "w", text="yes", checkpoint=AFTER)
-    assert said_in(events)[1] == "approve: yes False"
+    assert list_said_in(events)[1] == "approve: yes False"
 
 
 async def test_only_the_latest_owner_that_took_an_intervention_decides_on_it(stage: Backstage) -> None:
@@ -349,7 +349,7 @@ async def test_a_checkpoint_that_cannot_be_one_is_refused(
 
 async def test_interventions_at_several_replicas_hear_the_same_refusal(stage: Backstage) -> None:
     async with stage.replica("one") as one, stage.replica("two", exclusive=False, adopt=False) as two:
-        debate = await one.create(checked_spec())
+        debate = await one.create(make_checked_debate())
         await stage.has(debate, "checkpoint_opened")
 
         def intervene_late(replica: Replica) -> Awaitable[int]:

@@ -23,8 +23,8 @@ from tests.support.checked_format import (
     BEFORE,
     CHECKED_FORMATS,
     approve_answer,
-    checked_spec,
     create_panel,
+    make_checked_debate,
     person,
 )
 from tests.support.debate_logs import check_log, count_claims
@@ -104,7 +104,7 @@ async def keep_busy(stage: Backstage, replica: Replica) -> AsyncIterator[str]:
 
 async def test_a_debate_that_waits_for_a_person_keeps_no_other_from_running(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await replica.create(checked_spec())
+        waiting = await replica.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await replica.intervene(waiting, "continue_debate")
@@ -141,7 +141,7 @@ async def test_after_the_answer_it_calls_nobody_before_it_has_a_slot_and_that_wa
     stage: Backstage, clock: ManualClock
 ) -> None:
     async with stage.replica(clock=clock, max_debates=1) as replica:
-        waiting = await replica.create(checked_spec(limits=make_limits(total=30, round=20)))
+        waiting = await replica.create(make_checked_debate(limits=make_limits(total=30, round=20)))
         await stage.has(waiting, "checkpoint_opened")
         async with keep_busy(stage, replica) as busy:
             await replica.intervene(waiting, "continue_debate")
@@ -157,7 +157,7 @@ async def test_a_debate_that_waits_for_a_slot_again_is_steered_at_once(
     stage: Backstage, act: str, status: str
 ) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await replica.create(checked_spec())
+        waiting = await replica.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         async with keep_busy(stage, replica) as busy:
             await replica.intervene(waiting, "continue_debate")
@@ -173,7 +173,7 @@ async def test_a_debate_that_waits_for_a_slot_again_is_steered_at_once(
 
 async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await replica.create(checked_spec())
+        waiting = await replica.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         async with keep_busy(stage, replica):
             texts = [f"guidance {number}" for number in range(8)]
@@ -186,7 +186,7 @@ async def test_what_is_said_in_the_moment_in_which_it_finds_no_slot_is_recorded(
 
 async def test_it_waits_for_a_slot_in_turn(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await replica.create(checked_spec())
+        waiting = await replica.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         async with keep_busy(stage, replica) as busy:
             other = await replica.create(SPEC)
@@ -206,7 +206,7 @@ async def _has_begun(stage: Backstage, debate: str) -> bool:
 
 async def test_a_tenant_whose_debate_waits_is_not_put_behind_for_it(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await accept(replica, "acme", checked_spec())
+        waiting = await accept(replica, "acme", make_checked_debate())
         await until(partial(_has_opened, stage, "acme", waiting), "it waits")
         async with keep_busy(stage, replica) as busy:
             first, second = [await accept(replica, tenant, SPEC) for tenant in ("acme", "small")]
@@ -222,7 +222,7 @@ async def _has_opened(stage: Backstage, tenant: str, debate: str) -> bool:
 
 async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as replica:
-        waiting = await replica.create(checked_spec())
+        waiting = await replica.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         await replica.intervene(waiting, "continue_debate")
         await stage.has(waiting, "checkpoint_opened", 2)
@@ -233,7 +233,7 @@ async def test_what_follows_the_answer_takes_no_slot(stage: Backstage) -> None:
 async def test_only_so_many_wait_without_a_slot(stage: Backstage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "_MAX_IDLE", 2)
     async with stage.replica(max_debates=1) as replica:
-        debates = [await replica.create(checked_spec()) for _ in range(4)]
+        debates = [await replica.create(make_checked_debate()) for _ in range(4)]
         await until(partial(_do_so_many_wait, stage, debates, 3), "three wait")
         assert len(replica.runner._owned) == 3
         for debate in debates:
@@ -251,7 +251,7 @@ async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_wa
     stage: Backstage, *, answered: bool
 ) -> None:
     async with stage.replica(max_debates=1) as one:
-        waiting = await one.create(checked_spec())
+        waiting = await one.create(make_checked_debate())
         await stage.has(waiting, "checkpoint_opened")
         if answered:
             hold = stage.gateway.hold("round/1/refine/*")
@@ -268,7 +268,7 @@ async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_wa
 
 async def test_a_drained_replica_gives_up_what_waits(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as one:
-        debates = [await one.create(checked_spec()) for _ in range(3)]
+        debates = [await one.create(make_checked_debate()) for _ in range(3)]
         await until(partial(_do_so_many_wait, stage, debates, 3), "all wait")
         await one.runner.drain()
         assert [(await stage.record(debate)).owner for debate in debates] == [None] * 3
@@ -293,7 +293,7 @@ class Watched:
 async def test_all_that_wait_come_to_their_ends_through_one_slot(stage: Backstage, waiting: int) -> None:
     watched = Watched(stage.gateway)
     async with stage.replica(max_debates=1) as replica:
-        debates = await asyncio.gather(*(replica.create(checked_spec()) for _ in range(waiting)))
+        debates = await asyncio.gather(*(replica.create(make_checked_debate()) for _ in range(waiting)))
         await until(partial(_do_so_many_wait, stage, list(debates), waiting), "all wait", 60)
         check_log(await stage.comes_to(await replica.create(SPEC), "COMPLETED"))
         await _answer_all(stage, replica, debates, "continue_debate", BEFORE)
@@ -322,7 +322,7 @@ async def _answer_all(
 async def test_no_slot_is_given_twice_whatever_waits_and_whoever_dies(stage: Backstage, seed: int) -> None:
     dice = random.Random(seed)
     watched = Watched(stage.gateway)
-    made: list[Callable[[], DebateCreated]] = [checked_spec, lambda: SPEC]
+    made: list[Callable[[], DebateCreated]] = [make_checked_debate, lambda: SPEC]
     debates: list[str] = []
     for turn in range(3):
         await until(partial(_have_hung_up, stage), "the gateway has heard of the owner's death")

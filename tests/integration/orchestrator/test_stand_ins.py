@@ -16,7 +16,7 @@ from parley.v1.event_pb2 import DebateCreated
 from parley.v1.moderated_pb2 import CONFIDENCE_LOW
 from parley.v1.panel_pb2 import EFFORT_QUICK
 from tests.support.arena_debates import ArenaScript, arena_spec
-from tests.support.debate_logs import left_behind, run_debate
+from tests.support.debate_logs import leave_log, run_debate
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_debate, make_limits
@@ -185,7 +185,7 @@ async def test_a_stand_in_is_the_same_when_it_is_replayed(tmp_path: Path) -> Non
     events = await run_debate(tmp_path / "first", gateway, make_debate(2, 1))
     end = next(place for place, event in enumerate(events) if event.kind == "concluded")
     async with backstage(tmp_path / "again") as stage, stage.replica():
-        replayed = await stage.comes_to(await left_behind(stage, events[:end]), "COMPLETED")
+        replayed = await stage.comes_to(await leave_log(stage, events[:end]), "COMPLETED")
     assert not stage.gateway.calls
 
     before, after = fold(events), fold(replayed)

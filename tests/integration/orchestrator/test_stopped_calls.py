@@ -10,7 +10,7 @@ from parley.orchestrator.log.usage import add_usage
 from parley.runtime.clock import SystemClock
 from parley.v1.agent_pb2 import Usage
 from parley.v1.event_pb2 import Concluded, LimitReached, Paused, StepFailed, StepSucceeded
-from tests.support.debate_logs import check_log, left_behind, outcomes
+from tests.support.debate_logs import check_log, leave_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, Backstage, Replica, backstage, make_debate, make_limits, until
 from tests.support.scripted_gateway import refusal
@@ -191,7 +191,7 @@ async def test_an_owner_that_takes_over_a_pause_counts_what_it_stopped(
     cut = next(place for place, event in enumerate(events) if event.kind == "paused")
     async with backstage(tmp_path / "later") as later:
         later.gateway.stopped_usage = lambda _: STOPPED
-        await left_behind(later, events[:cut])
+        await leave_log(later, events[:cut])
         async with later.replica():
             events = await later.comes_to(debate, "PAUSED")
     (paused,) = [event.payload for event in events if isinstance(event.payload, Paused)]

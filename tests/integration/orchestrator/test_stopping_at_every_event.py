@@ -14,8 +14,8 @@ from parley.v1.convergence_pb2 import (
 )
 from parley.v1.debate_pb2 import Clarifications
 from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec
-from tests.support.checked_format import CHECKED_FORMATS, checked_spec
-from tests.support.debate_logs import concluded, outcomes
+from tests.support.checked_format import CHECKED_FORMATS, make_checked_debate
+from tests.support.debate_logs import find_concluded, outcomes
 from tests.support.orchestration import make_debate, make_limits
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway, refusal
@@ -55,7 +55,7 @@ async def test_so_does_a_debate_with_checkpoints_a_wait_and_a_round_whose_time_r
         scripted.hold("round/1/critique/ada/of/bo")
         return scripted
 
-    spec = checked_spec(limits=make_limits(round=200))
+    spec = make_checked_debate(limits=make_limits(round=200))
     held = await Play(spec, gateway, CHECKED_FORMATS, flying=True).held(tmp_path)
     kinds = [event.kind for event in held.events]
     assert [kinds.count(each) for each in ("checkpoint_closed", "wait_finished", "limit_reached")] == [
@@ -75,7 +75,7 @@ async def test_so_does_a_debate_that_its_time_limit_ends(part: int, tmp_path: Pa
 
     spec = make_debate(2, 3, limits=make_limits(total=200))
     held = await Play(spec, gateway, flying=True).held(tmp_path)
-    assert concluded(held.events).ended_by == "total_timeout"
+    assert find_concluded(held.events).ended_by == "total_timeout"
     await held.ends_the_same_wherever_it_is_stopped(part, of=24)
 
 

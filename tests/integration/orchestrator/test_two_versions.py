@@ -20,7 +20,7 @@ from parley.orchestrator.model.tasks import Activity, Task, user_part
 from parley.storage.ports import Record
 from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import DebateCreated
-from tests.support.debate_logs import check_log, left_behind
+from tests.support.debate_logs import check_log, leave_log
 from tests.support.orchestration import TENANT, Backstage, Replica, make_debate, until
 from tests.support.other_code import run_other_code
 from tests.unit.orchestrator.made_logs import CREATED, DEBATE, foreign_entry, log
@@ -118,7 +118,7 @@ async def test_what_a_replica_took_over_and_cannot_go_on_with_is_given_up_for_on
 async def test_a_log_with_events_of_a_newer_version_is_not_claimed_and_others_go_on(stage: Backstage) -> None:
     spec = make_debate(1, format="saying@1", settings=None)
     events = log(CREATED)
-    left = await left_behind(stage, events)
+    left = await leave_log(stage, events)
     entry = foreign_entry(events[-1].hash, 2, ignorable=False)
     await stage.store.log.append(log_name(TENANT, DEBATE), Record(2, "newer", (entry,)))
     async with stage.replica("old", formats=OLD) as old:

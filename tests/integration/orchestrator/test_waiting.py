@@ -27,8 +27,8 @@ from tests.support.checked_format import (
     CHECKED,
     CHECKED_FORMATS,
     approve_answer,
-    checked_spec,
     create_panel,
+    make_checked_debate,
 )
 from tests.support.debate_logs import check_log, count_claims
 from tests.support.manual_clock import ManualClock
@@ -70,7 +70,7 @@ async def is_left(stage: Backstage, debate: str) -> bool:
 
 async def leave_waiting(stage: Backstage, clock: ManualClock, replica: Replica, **fields: Any) -> str:
     """A debate that waits at its first checkpoint, without an owner."""
-    debate = await replica.create(checked_spec(**fields))
+    debate = await replica.create(make_checked_debate(**fields))
     await stage.has(debate, "checkpoint_opened")
     await until(partial(_is_asleep, clock), "it waits")
     clock.advance(LONG)
@@ -108,7 +108,7 @@ async def test_it_is_left_after_a_moment_and_costs_its_replica_nothing(
 async def test_whoever_answers_within_a_moment_is_heard_by_the_same_owner(
     stage: Backstage, replica: Replica, clock: ManualClock
 ) -> None:
-    debate = await replica.create(checked_spec())
+    debate = await replica.create(make_checked_debate())
     await stage.has(debate, "checkpoint_opened")
     await until(partial(_is_asleep, clock), "it waits")
     clock.advance(OWNED_WAIT_SECONDS - 1)
@@ -247,7 +247,7 @@ async def test_a_scan_claims_no_debate_that_its_owner_here_releases_during_the_s
             await until(owns_no_debate, "its owner releases it")
         return found
 
-    debate = await replica.create(checked_spec())
+    debate = await replica.create(make_checked_debate())
     await stage.has(debate, "checkpoint_opened")
     await until(partial(_is_asleep, clock), "it waits")
     monkeypatch.setattr(DebateIndex, "list_owned", list_slowly)
@@ -270,7 +270,7 @@ async def test_what_is_said_in_the_moment_in_which_it_is_left_is_heard_once(
     monkeypatch.setattr(checkpoints, "OWNED_WAIT_SECONDS", 0.02)
     dice = random.Random(seed)
     async with stage.replica() as replica:
-        debates = [await replica.create(checked_spec()) for _ in range(6)]
+        debates = [await replica.create(make_checked_debate()) for _ in range(6)]
 
         async def steer(debate: str) -> None:
             await stage.has(debate, "checkpoint_opened")

@@ -6,7 +6,7 @@ from parley.orchestrator.api.folding import fold
 from parley.orchestrator.model.times import time_of
 from parley.v1.debate_pb2 import DEBATE_STATUS_WAITING
 from tests.integration.orchestrator.limited_debates import failure, make_limited_debate
-from tests.support.debate_logs import check_log, concluded, outcomes
+from tests.support.debate_logs import check_log, find_concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, until
 from tests.support.scripted_gateway import refusal
@@ -167,5 +167,5 @@ async def test_a_wait_ends_when_the_debates_own_time_is_over(
     clock.advance(4)
     events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
-    assert concluded(events).ended_by == "total_timeout"
+    assert find_concluded(events).ended_by == "total_timeout"
     assert "ada answers" in stage.gateway.asked("synthesis").prompt

@@ -35,7 +35,13 @@ from tests.support.orchestration import (
     until,
     with_spec,
 )
-from tests.support.small_format import SMALL, WAIT_SECONDS, formats_with_small, used_by_consent, voting
+from tests.support.small_format import (
+    SMALL,
+    WAIT_SECONDS,
+    formats_with_small,
+    make_usage,
+    make_voting_gateway,
+)
 
 ANSWERS = debate_pb2.Answer(
     answers=[debate_pb2.QuestionAnswer(question_id="budget", text="ten euros")], text=""
@@ -48,7 +54,7 @@ def spec(**fields: Any) -> DebateCreated:
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
-    async with backstage(tmp_path, voting()) as behind:
+    async with backstage(tmp_path, make_voting_gateway()) as behind:
         yield replace(behind, formats=formats_with_small())
 
 
@@ -193,7 +199,7 @@ async def test_a_timer_goes_on_where_an_owner_before_began_it(stage: Backstage) 
 
 async def test_what_is_asked_after_the_answer_obeys_the_budget(stage: Backstage) -> None:
     clock = ManualClock()
-    stage.gateway.usage = used_by_consent
+    stage.gateway.usage = make_usage
     async with stage.replica(clock=clock) as replica:
         debate = await replica.create(spec(limits=make_limits(max_tokens=1800)))
         events = await finish_debate(stage, replica, clock, debate)

@@ -16,7 +16,7 @@ from parley.runtime.server import start_server
 from parley.v1 import ratings_pb2 as pb
 from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 from tests.support.catching import catch_error
-from tests.support.mounts import fill, mounted
+from tests.support.mounts import fill, mount_for_block
 
 ACME = (("parley-tenant", "acme"),)
 
@@ -323,7 +323,7 @@ async def test_what_is_learned_of_agents_that_did_not_play_is_refused_whole(
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A folder that is a disk of 1 MB."""
-    with mounted(tmp_path, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
+    with mount_for_block(tmp_path, "-t", "tmpfs", "-o", "size=1m", "tmpfs"):
         yield tmp_path
 
 

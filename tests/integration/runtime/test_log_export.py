@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.support.trace_collector import HttpCollector, collecting_http
+from tests.support.trace_collector import HttpCollector, run_http_collector
 
 PROGRAM = """
 import logging
@@ -47,7 +47,7 @@ def attributes(record: Any) -> dict[str, str]:
 
 
 def test_lines_reach_the_collector_with_their_trace_and_labels() -> None:
-    with collecting_http() as collector:
+    with run_http_collector() as collector:
         said = run(collector, OTEL_LOGS_EXPORTER="otlp")
     told = {each.body.string_value: each for each in collector.logs}
     assert told.keys() == {"route needs attention", "call failed", "of a library"}
@@ -62,7 +62,7 @@ def test_lines_reach_the_collector_with_their_trace_and_labels() -> None:
 
 
 def test_no_line_leaves_unless_that_is_asked_for() -> None:
-    with collecting_http() as collector:
+    with run_http_collector() as collector:
         said = run(collector)
     assert collector.logs == []
     assert "route needs attention" in said

@@ -17,7 +17,7 @@ import pytest
 
 from parley.runtime.scraped_metrics import serve_metrics
 from tests.support.ports import free_ports
-from tests.support.trace_collector import collecting_http
+from tests.support.trace_collector import run_http_collector
 
 PROGRAM = """
 import sys
@@ -160,7 +160,7 @@ def test_a_crowd_of_connections_is_bounded_and_others_are_answered_when_it_is_go
 
 
 def test_metrics_go_to_a_collector_too_where_both_are_named() -> None:
-    with collecting_http() as collector:
+    with run_http_collector() as collector:
         with run_with_metrics(
             "otlp,prometheus",
             OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint,

@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from tests.integration.runtime.wire import make_service
-from tests.support.trace_collector import collecting, collecting_http
+from tests.support.trace_collector import run_collector, run_http_collector
 
 PROGRAM = """
 import sys
@@ -128,7 +128,7 @@ HTTP = "http/protobuf"
     ids=["for all", "for each signal", "with an endpoint for each signal"],
 )
 async def test_spans_and_metrics_reach_a_collector_over_http(variables: dict[str, str]) -> None:
-    with collecting_http() as collector:
+    with run_http_collector() as collector:
         given = {name: value.format(collector.endpoint) for name, value in variables.items()}
         code, _, err = await run(**given, OTEL_EXPORTER_OTLP_HEADERS="x-team=blue")
         assert code == 0, err
@@ -139,7 +139,7 @@ async def test_spans_and_metrics_reach_a_collector_over_http(variables: dict[str
 
 
 async def test_each_signal_may_go_its_own_way() -> None:
-    with collecting_http() as http, collecting() as grpc_collector:
+    with run_http_collector() as http, run_collector() as grpc_collector:
         code, _, err = await run(
             OTEL_EXPORTER_OTLP_ENDPOINT=grpc_collector.endpoint,
             OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=f"{http.endpoint}/v1/metrics",

@@ -16,8 +16,8 @@ from tests.support.small_format import (
     SMALL,
     SMALL_2,
     WAIT_SECONDS,
-    used_by_consent,
-    voting,
+    make_usage,
+    make_voting_gateway,
 )
 
 
@@ -28,8 +28,8 @@ def _small_spec(version: str) -> DebateCreated:
 
 def _small_gateway() -> ScriptedGateway:
     """Leave one agent out of the vote, let the answer come with the third attempt, and consent take what it may."""
-    gateway = voting()
-    gateway.usage = used_by_consent
+    gateway = make_voting_gateway()
+    gateway.usage = make_usage
     gateway.hold("vote/doubt")
     gateway.fail("answer", refusal("PROVIDER_AUTH"), attempt=1)
     gateway.fail("answer", refusal("PROVIDER_UNAVAILABLE"), attempt=2)

@@ -11,7 +11,7 @@ from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.model_server.faults import Fault, FaultKind
 from tests.support.model_server.rules import Answer, Call, Reasoned, ToolCall, ToolCalls
 from tests.support.model_server.schema_instance import instance
-from tests.support.model_server.wire import BAD_BYTES_MARK, Reply, wanted_schema
+from tests.support.model_server.wire import BAD_BYTES_MARK, Reply, find_schema
 from tests.support.model_server.words import count_tokens, sentence
 
 _ASKED_FOR_POSITION = "line `Position: `"
@@ -24,7 +24,7 @@ def digest_of(path: str, model: str, prompt: str) -> str:
     return blake2b(content, digest_size=8).hexdigest()
 
 
-def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
+def make_up(call: Call, words: int, *, states_position: bool = False) -> str:
     """Return the server's own answer: an instance of the schema asked for, else a sentence with a short digest.
 
     With `states_position` a text ends with the line of a position, if the prompt asks for one.
@@ -32,7 +32,7 @@ def made_up(call: Call, words: int, *, states_position: bool = False) -> str:
     Raises UnsupportedSchemaError for a schema it can make no instance of.
     """
     seed = int(call.digest, 16)
-    schema = wanted_schema(call.body)
+    schema = find_schema(call.body)
     if schema is not None:
         if asks_for_grounds(schema):
             return grounds(json.dumps(schema))
@@ -72,7 +72,7 @@ def reply_to(call: Call, answer: Answer, reply_number: int) -> Reply:
     )
 
 
-def spoiled(reply: Reply, fault: Fault) -> Reply:  # noqa: PLR0911 - one line a fault
+def spoil(reply: Reply, fault: Fault) -> Reply:  # noqa: PLR0911 - one line a fault
     """Return the reply with the fault in its text; a fault that is not one of text changes nothing."""
     match fault.kind:
         case FaultKind.CONTROL_CHARACTERS:

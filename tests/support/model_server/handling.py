@@ -12,7 +12,7 @@ from typing import Any, Never, Protocol
 from aiohttp import ClientConnectionResetError, web
 
 from tests.support.model_server import wire_chat, wire_responses
-from tests.support.model_server.answers import digest_of, made_up, reply_to, spoiled
+from tests.support.model_server.answers import digest_of, make_up, reply_to, spoil
 from tests.support.model_server.embedding import as_base64, embed
 from tests.support.model_server.faults import Fault, FaultKind, error
 from tests.support.model_server.latency import BENCH_KEY_HEADER, Latency, sleep_until
@@ -172,14 +172,14 @@ class Handling:
             answer = self.answer
         if answer is None:
             try:
-                answer = made_up(
+                answer = make_up(
                     call, self.switches.answer_words, states_position=self.switches.states_positions
                 )
             except UnsupportedSchemaError as problem:
                 return self._refuse(call, error(400, f"Invalid schema: {problem}.", code="invalid_schema"))
         reply = reply_to(call, answer, call.number)
         if turn.fault is not None:
-            reply = spoiled(reply, turn.fault)
+            reply = spoil(reply, turn.fault)
         turn.tokens = (reply.tokens_in, reply.tokens_out)
         wire = _WIRES[call.path]
         if call.streamed:
@@ -296,12 +296,12 @@ class Handling:
         self.ledger.end(turn.call, Outcome.FAULTED, fault=turn.fault.name)
         if turn.request.transport is not None:
             turn.request.transport.close()
-        await _for_ever()
+        await _wait_forever()
 
     async def _wait_for_the_client_to_go(self, turn: _Turn) -> Never:
         assert turn.fault is not None
         try:
-            await _for_ever()
+            await _wait_forever()
         finally:
             self.ledger.end(turn.call, Outcome.CANCELLED, fault=turn.fault.name)
 
@@ -316,7 +316,7 @@ _BREAKS = frozenset(
 )
 
 
-async def _for_ever() -> Never:
+async def _wait_forever() -> Never:
     """Wait until the handler is cancelled, which is when the connection is gone."""
     while True:
         await asyncio.get_running_loop().create_future()

@@ -129,7 +129,7 @@ class Ledger:
             model=call.model,
             prompt=call.prompt,
             occurrence=call.occurrence,
-            headers=_kept(call.headers),
+            headers=_keep_headers(call.headers),
             started=call.started,
             ended=monotonic(),
             outcome=outcome,
@@ -215,7 +215,7 @@ def _from_json(fields: dict[str, Any]) -> Record:
     return Record(**{**fields, **read}, body={})
 
 
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+def _keep_headers(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {}
     for name, value in headers.items():
         lower = name.lower()

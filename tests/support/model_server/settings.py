@@ -7,7 +7,7 @@ from typing import Any, Literal
 from tests.support.model_server.faults import ErrorShape, Fault, context_overflow, error, unknown_model
 from tests.support.model_server.rules import Call
 from tests.support.model_server.tools import has_reasoning, tool_results_of, tools_of
-from tests.support.model_server.wire import wanted_schema
+from tests.support.model_server.wire import find_schema
 from tests.support.model_server.words import count_tokens
 
 PATHS = frozenset({"/v1/responses", "/v1/chat/completions", "/v1/embeddings", "/v1/models"})
@@ -59,7 +59,7 @@ class Switches:
 def refusal(switches: Switches, call: Call) -> Fault | None:  # noqa: PLR0911 - one line a reason
     """Return the error for a call that this server, as it is switched, does not serve."""
     if not switches.has(call.path):
-        return error(404, _missing_message(switches, call), shape=switches.missing_shape)
+        return error(404, _describe_missing(switches, call), shape=switches.missing_shape)
     if (
         switches.require_key is not None
         and call.headers.get("Authorization") != f"Bearer {switches.require_key}"
@@ -71,17 +71,17 @@ def refusal(switches: Switches, call: Call) -> Fault | None:  # noqa: PLR0911 - 
         return unknown_model(call.model)
     if switches.context_tokens is not None and (asked := count_tokens(call.prompt)) > switches.context_tokens:
         return context_overflow(switches.context_tokens, asked)
-    if wanted_schema(call.body) is not None:
+    if find_schema(call.body) is not None:
         if not switches.schema_support:
-            return _no_schemas(call.body, "is not supported with this model")
+            return _refuse_schema(call.body, "is not supported with this model")
         if not switches.schema_streaming and call.streamed:
-            return _no_schemas(call.body, "does not support streaming")
+            return _refuse_schema(call.body, "does not support streaming")
     if not switches.tool_support and tools_of(call.body):
         return error(400, f"{call.model} does not support tools")
-    return _refused_of_reasoning(switches, call)
+    return _refuse_reasoning(switches, call)
 
 
-def _refused_of_reasoning(switches: Switches, call: Call) -> Fault | None:
+def _refuse_reasoning(switches: Switches, call: Call) -> Fault | None:
     """Return the error of a reasoning model, in the words of OpenAI, DeepSeek and Moonshot."""
     body = call.body
     if switches.reasoning_model and "temperature" in body:
@@ -100,11 +100,11 @@ def _refused_of_reasoning(switches: Switches, call: Call) -> Fault | None:
     return None
 
 
-def _missing_message(switches: Switches, call: Call) -> str:
+def _describe_missing(switches: Switches, call: Call) -> str:
     return "Not Found" if switches.missing_shape is ErrorShape.DETAIL else f"Invalid URL (POST {call.path})"
 
 
-def _no_schemas(body: Mapping[str, Any], why: str) -> Fault:
+def _refuse_schema(body: Mapping[str, Any], why: str) -> Fault:
     param = "response_format" if "response_format" in body else "text.format"
     message = f"Invalid parameter: '{param}' of type 'json_schema' {why}."
     return error(400, message, param=param)

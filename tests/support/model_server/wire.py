@@ -59,7 +59,7 @@ def prompt_of(body: Mapping[str, Any]) -> str:
     return "\n".join(_texts(body))
 
 
-def wanted_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def find_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the JSON schema the answer shall follow, if the request names one; a free object is `{"type": "object"}`.
 
     Both places are looked at in both APIs, since some servers want `response_format` on Responses too.

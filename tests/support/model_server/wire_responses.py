@@ -10,18 +10,20 @@ from tests.support.model_server.words import split_words
 
 def body(reply: Reply, request: Mapping[str, Any]) -> bytes:
     """Return the whole reply as one JSON object."""
-    return encode(_finished(reply, request))
+    return encode(_finish(reply, request))
 
 
 def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
     """Return the reply as the API's own events, numbered in order."""
     numbers = count()
 
-    def numbered(kind: str, /, **fields: Any) -> bytes:
+    def number_event(kind: str, /, **fields: Any) -> bytes:
         return event({"type": kind, "sequence_number": next(numbers), **fields}, kind)
 
     begun = _response(reply, request, status="in_progress")
-    head = numbered("response.created", response=begun) + numbered("response.in_progress", response=begun)
+    head = number_event("response.created", response=begun) + number_event(
+        "response.in_progress", response=begun
+    )
     pieces: list[bytes] = []
     # Events that frame an item travel with the word beside them, so that one entry stays one word.
     held = b""
@@ -29,21 +31,21 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
         place = {"output_index": index, "item_id": item["id"]}
         if item["type"] == "message":
             empty = {**item, "status": "in_progress", "content": []}
-            held += numbered("response.output_item.added", output_index=index, item=empty)
+            held += number_event("response.output_item.added", output_index=index, item=empty)
             part = {**place, "content_index": 0}
-            held += numbered("response.content_part.added", **part, part=_text_part(""))
+            held += number_event("response.content_part.added", **part, part=_text_part(""))
             for piece in split_words(reply.text):
-                delta = numbered("response.output_text.delta", **part, delta=piece, logprobs=[])
+                delta = number_event("response.output_text.delta", **part, delta=piece, logprobs=[])
                 pieces.append(held + delta)
                 held = b""
-            held += numbered("response.output_text.done", **part, text=reply.text, logprobs=[])
-            held += numbered("response.content_part.done", **part, part=_text_part(reply.text))
+            held += number_event("response.output_text.done", **part, text=reply.text, logprobs=[])
+            held += number_event("response.content_part.done", **part, part=_text_part(reply.text))
         elif item["type"] == "reasoning":
             empty = {**item, "content": [], "encrypted_content": None}
-            held += numbered("response.output_item.added", output_index=index, item=empty)
+            held += number_event("response.output_item.added", output_index=index, item=empty)
             thoughts = [] if reply.reasoning_hidden else split_words(reply.reasoning)
             for piece in thoughts:
-                delta = numbered("response.reasoning_text.delta", **place, content_index=0, delta=piece)
+                delta = number_event("response.reasoning_text.delta", **place, content_index=0, delta=piece)
                 pieces.append(held + delta)
                 held = b""
             if not thoughts:  # only the item says that it thinks, for as long as that takes
@@ -51,25 +53,27 @@ def stream(reply: Reply, request: Mapping[str, Any]) -> Stream:
                 held = b""
         else:
             empty = {**item, "status": "in_progress", "arguments": ""}
-            held += numbered("response.output_item.added", output_index=index, item=empty)
+            held += number_event("response.output_item.added", output_index=index, item=empty)
             arguments = item["arguments"]
-            pieces.append(held + numbered("response.function_call_arguments.delta", **place, delta=arguments))
-            held = numbered(
+            pieces.append(
+                held + number_event("response.function_call_arguments.delta", **place, delta=arguments)
+            )
+            held = number_event(
                 "response.function_call_arguments.done", **place, name=item["name"], arguments=arguments
             )
-        held += numbered("response.output_item.done", output_index=index, item=item)
+        held += number_event("response.output_item.done", output_index=index, item=item)
     failed = _response(reply, request, status="failed")
     failed["error"] = {"code": "server_error", "message": "The model failed to generate a response."}
     ending = "response.incomplete" if reply.cut_short else "response.completed"
     return Stream(
         head=head,
         pieces=pieces,
-        tail=held + numbered(ending, response=_finished(reply, request)),
-        error=numbered("response.failed", response=failed),
+        tail=held + number_event(ending, response=_finish(reply, request)),
+        error=number_event("response.failed", response=failed),
     )
 
 
-def _finished(reply: Reply, request: Mapping[str, Any]) -> dict[str, Any]:
+def _finish(reply: Reply, request: Mapping[str, Any]) -> dict[str, Any]:
     response = _response(reply, request, status="incomplete" if reply.cut_short else "completed")
     response["output"] = _items(reply, request)
     response["usage"] = {

@@ -13,7 +13,7 @@ from parley.v1.event_pb2 import (
     Warned,
     common_names,
 )
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 
 UNNAMED = {
     "clarification": "a person is asked, not the agents",
@@ -51,7 +51,7 @@ EVERY = [
     ],
 )
 def test_a_debate_of_each_format_has_its_events_by_their_names_in_order(kept: str, names: list[str]) -> None:
-    told = [event_name(event.message) for event in kept_log(KEPT[kept])]
+    told = [event_name(event.message) for event in read_log(KEPT[kept])]
     assert "" not in told
     assert sorted(names, key=told.index) == names
     assert [each for each in EVERY if each in told] == names

@@ -17,7 +17,7 @@ from parley.runtime.errors import failed_precondition
 from parley.v1.event_pb2 import StepSucceeded
 from parley.v1.orchestrator_pb2 import ReadLogResponse
 from parley.v1.receipt_pb2 import GetReceiptResponse
-from tests.support.receipts import ring, signed_debate
+from tests.support.receipts import ring, sign_debate
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedOrchestrator, scripted
 
 
@@ -85,7 +85,7 @@ async def test_a_debate_that_is_named_twice_is_written_once(tmp_path: Path) -> N
 async def test_no_receipt_stands_beside_the_log_of_a_debate_that_concludes_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    debate, (key,) = signed_debate(), ring().keys
+    debate, (key,) = sign_debate(), ring().keys
     asked: list[str] = []  # by the second question the debate is over
 
     async def get_receipt(_: ParleyClient, debate_id: str) -> GetReceiptResponse:

@@ -13,13 +13,13 @@ from parley.receipts.errors import VerificationError
 from parley.receipts.keys import write_key_list
 from parley.v1.event_pb2 import Event
 from tests.support.openssl import needs_openssl
-from tests.support.receipts import OLD, pem_of, ring, signed_debate
+from tests.support.receipts import OLD, pem_of, ring, sign_debate
 
-DEBATE = Event.FromString(signed_debate().entries[0]).debate_id
+DEBATE = Event.FromString(sign_debate().entries[0]).debate_id
 
 
 def files_of(name: str = "panel@1-voting") -> dict[str, bytes]:
-    debate = signed_debate(name)
+    debate = sign_debate(name)
     answer, log = split_log(debate.entries)
     assert answer == debate.answer
     return {
@@ -77,7 +77,7 @@ def test_an_archive_is_the_same_whenever_it_is_written(tmp_path: Path) -> None:
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     (found,) = read_archive(write(tmp_path / "a.zip", files_of())).debates
-    debate = signed_debate()
+    debate = sign_debate()
     assert found.debate_id == DEBATE
     assert list(found.entries) == list(debate.entries)
     assert found.answer.decode() == debate.answer
@@ -90,7 +90,7 @@ def test_a_debate_without_a_receipt_is_no_proof(tmp_path: Path) -> None:
 
 
 def test_a_log_without_an_answer_is_one_file() -> None:
-    entries = signed_debate().entries[:5]
+    entries = sign_debate().entries[:5]
     answer, files = split_log(entries)
     assert (answer, list(files)) == (None, [archive.LOG])
 

@@ -20,19 +20,19 @@ from parley.receipts.statement import canonical_json, describe_log, digest_answe
 from parley.receipts.verification import VerifiedReceipt, verify_answer, verify_log, verify_receipt
 from parley.v1.debate_pb2 import DebateSpec, Participant
 from parley.v1.event_pb2 import DebateCreated, Event
-from tests.support.receipts import NEW, OLD, ring, signed_debate
+from tests.support.receipts import NEW, OLD, ring, sign_debate
 
 LOGS = ("panel@1-voting", "arena@1-chosen", "small@1-everything")
 
 
 @pytest.fixture
 def verified() -> VerifiedReceipt:
-    return verify_receipt(signed_debate().receipt, ring().keys)
+    return verify_receipt(sign_debate().receipt, ring().keys)
 
 
 @pytest.mark.parametrize("name", ["panel@1-voting", "arena@1-adversarial", "moderated@1-steered"])
 def test_a_receipt_vouches_for_its_log_and_its_answer(name: str) -> None:
-    debate = signed_debate(name)
+    debate = sign_debate(name)
     found = verify_receipt(debate.receipt, ring().keys)
     assert verify_log(found.statement, read_log_file(debate.log_file)) == len(debate.entries)
     verify_answer(found.statement, debate.answer)
@@ -40,7 +40,7 @@ def test_a_receipt_vouches_for_its_log_and_its_answer(name: str) -> None:
 
 
 def test_what_follows_the_answer_in_the_log_may_still_come(verified: VerifiedReceipt) -> None:
-    debate, signed = signed_debate(), verified.statement.log.sequence
+    debate, signed = sign_debate(), verified.statement.log.sequence
     assert signed < len(debate.entries)
     assert verify_log(verified.statement, debate.entries[:signed]) == signed
 
@@ -81,7 +81,7 @@ def test_a_receipt_that_is_longer_than_any_is_refused_before_it_is_read() -> Non
 
 @pytest.mark.parametrize("name", LOGS)
 def test_no_debate_has_as_many_fields_or_events_as_are_refused(name: str) -> None:
-    entries = signed_debate(name).entries
+    entries = sign_debate(name).entries
     long = [*entries] * (1_100_000 // sum(map(len, entries)) + 1)
     with pytest.raises(VerificationError, match="event 1 stands where event"):  # it is read, and is no chain
         open_chain(read_log_file(b"".join(map(frame, long))))
@@ -107,14 +107,14 @@ def fault_of(receipt: bytes, log: bytes) -> str:
 
 
 def test_each_of_100_changed_bytes_of_a_receipt_is_noticed() -> None:
-    debate = signed_debate()
+    debate = sign_debate()
     assert not fault_of(debate.receipt.encode(), debate.log_file)
     for place, changed in changes(debate.receipt.encode(), 100, seed=1):
         assert fault_of(changed, debate.log_file), f"byte {place} was changed, and nobody noticed"
 
 
 def test_each_of_100_changed_bytes_of_a_log_is_noticed_with_the_event_that_has_it() -> None:
-    debate = signed_debate()
+    debate = sign_debate()
     ends = list(accumulate(len(frame(each)) for each in debate.entries))
     for place, changed in changes(debate.log_file, 100, seed=2):
         fault = fault_of(debate.receipt.encode(), changed)
@@ -125,14 +125,14 @@ def test_each_of_100_changed_bytes_of_a_log_is_noticed_with_the_event_that_has_i
 
 
 def test_two_events_that_were_swapped_are_named(verified: VerifiedReceipt) -> None:
-    entries = list(signed_debate().entries)
+    entries = list(sign_debate().entries)
     entries[4], entries[5] = entries[5], entries[4]
     with pytest.raises(VerificationError, match=r"^event 6 stands where event 5 should be$"):
         verify_log(verified.statement, entries)
 
 
 def test_an_event_that_was_left_out_is_named(verified: VerifiedReceipt) -> None:
-    entries = list(signed_debate().entries)
+    entries = list(sign_debate().entries)
     del entries[7]
     with pytest.raises(VerificationError, match=r"^event 9 stands where event 8 should be$"):
         verify_log(verified.statement, entries)
@@ -150,7 +150,7 @@ def rewritten(entries: Sequence[bytes], place: int, event: Event) -> list[bytes]
 def test_a_log_that_was_written_anew_from_one_event_on_is_not_the_signed_one(
     verified: VerifiedReceipt,
 ) -> None:
-    entries, last = signed_debate().entries, verified.statement.log.sequence
+    entries, last = sign_debate().entries, verified.statement.log.sequence
     event = Event.FromString(entries[last - 1][:-34])
     event.concluded.outcome.description = "The other store."
     with pytest.raises(VerificationError, match=f"first {last} events are not those that were signed"):
@@ -159,21 +159,21 @@ def test_a_log_that_was_written_anew_from_one_event_on_is_not_the_signed_one(
 
 def test_a_log_that_ends_before_the_answer_is_not_enough(verified: VerifiedReceipt) -> None:
     with pytest.raises(VerificationError, match="ends with event 9, and the receipt is about"):
-        verify_log(verified.statement, signed_debate().entries[:9])
+        verify_log(verified.statement, sign_debate().entries[:9])
 
 
 def test_another_debates_log_is_not_enough(verified: VerifiedReceipt) -> None:
     with pytest.raises(VerificationError, match="the log of 'deb-"):
-        verify_log(verified.statement, signed_debate("panel@1-merge").entries)
+        verify_log(verified.statement, sign_debate("panel@1-merge").entries)
 
 
 def test_another_answer_is_not_the_signed_one(verified: VerifiedReceipt) -> None:
     with pytest.raises(VerificationError, match="not the answer that was signed"):
-        verify_answer(verified.statement, signed_debate().answer + " ")
+        verify_answer(verified.statement, sign_debate().answer + " ")
 
 
 def test_an_event_of_another_debate_after_the_signed_ones_is_named(verified: VerifiedReceipt) -> None:
-    entries = signed_debate().entries
+    entries = sign_debate().entries
     event = Event.FromString(entries[-1][:-34])
     event.debate_id = "deb-20260101-000000-aaaaaaaa"
     with pytest.raises(VerificationError, match=f"event {len(entries)} is of another debate"):
@@ -183,11 +183,11 @@ def test_an_event_of_another_debate_after_the_signed_ones_is_named(verified: Ver
 def test_a_signer_who_signed_another_answer_than_the_logs_is_found_out(verified: VerifiedReceipt) -> None:
     other = replace(verified.statement, answer=digest_answer("The other store."))
     with pytest.raises(VerificationError, match="not the answer that was signed"):
-        verify_log(other, signed_debate().entries)
+        verify_log(other, sign_debate().entries)
 
 
 def test_a_signer_who_signed_less_than_the_debate_is_found_out(verified: VerifiedReceipt) -> None:
-    entries = signed_debate().entries
+    entries = sign_debate().entries
     other = replace(verified.statement, log=describe_log(entries[:9]))
     with pytest.raises(VerificationError, match="event 9 does not conclude the debate"):
         verify_log(other, entries)
@@ -195,7 +195,7 @@ def test_a_signer_who_signed_less_than_the_debate_is_found_out(verified: Verifie
 
 @pytest.mark.parametrize("name", ["_type", "predicateType"])
 def test_another_statement_that_the_same_key_signed_is_no_receipt(name: str) -> None:
-    statement = json.loads(base64.b64decode(json.loads(signed_debate().receipt)["payload"]))
+    statement = json.loads(base64.b64decode(json.loads(sign_debate().receipt)["payload"]))
     statement[name] = "https://slsa.dev/provenance/v1"
     with pytest.raises(VerificationError, match="is no receipt of a debate"):
         verify_receipt(sign_envelope(canonical_json(statement), OLD), ring().keys)
@@ -203,23 +203,23 @@ def test_another_statement_that_the_same_key_signed_is_no_receipt(name: str) -> 
 
 def test_a_receipt_that_was_made_before_a_rotation_verifies_after_it() -> None:
     after = create_ring([NEW, OLD])
-    assert verify_receipt(signed_debate(key=OLD).receipt, after.keys).key.id == after.keys[1].id
-    assert verify_receipt(signed_debate(key=NEW).receipt, after.keys).key.id == after.keys[0].id
+    assert verify_receipt(sign_debate(key=OLD).receipt, after.keys).key.id == after.keys[1].id
+    assert verify_receipt(sign_debate(key=NEW).receipt, after.keys).key.id == after.keys[0].id
 
 
 def test_a_receipt_of_a_revoked_key_says_so() -> None:
     revoked = create_ring([NEW, OLD], [ring(OLD).keys[0].id])
     with pytest.raises(VerificationError, match="was revoked"):
-        verify_receipt(signed_debate(key=OLD).receipt, revoked.keys)
+        verify_receipt(sign_debate(key=OLD).receipt, revoked.keys)
 
 
 def test_a_receipt_of_a_stranger_is_refused() -> None:
     with pytest.raises(VerificationError, match="which is not known; known: "):
-        verify_receipt(signed_debate(key=NEW).receipt, ring(OLD).keys)
+        verify_receipt(sign_debate(key=NEW).receipt, ring(OLD).keys)
 
 
 def test_a_receipt_that_names_the_key_of_another_is_refused() -> None:
-    envelope = json.loads(signed_debate(key=NEW).receipt)
+    envelope = json.loads(sign_debate(key=NEW).receipt)
     envelope["signatures"][0]["keyid"] = ring(OLD).keys[0].id
     forged = json.dumps(envelope, sort_keys=True, separators=(",", ":")) + "\n"
     with pytest.raises(VerificationError, match="its signature is not that of the key"):
@@ -252,13 +252,13 @@ def test_a_text_that_is_no_receipt_is_refused_in_words(text: str, why: str) -> N
 
 
 def test_a_receipt_that_another_program_has_written_anew_is_refused() -> None:
-    pretty = json.dumps(json.loads(signed_debate().receipt), indent=2)
+    pretty = json.dumps(json.loads(sign_debate().receipt), indent=2)
     with pytest.raises(VerificationError, match="its JSON is not written as"):
         verify_receipt(pretty, ring().keys)
 
 
 def test_the_statement_is_written_as_rfc_8785_says() -> None:
-    statement = base64.b64decode(json.loads(signed_debate("arena@1-adversarial").receipt)["payload"])
+    statement = base64.b64decode(json.loads(sign_debate("arena@1-adversarial").receipt)["payload"])
     # Of these texts and numbers, sorted keys without white space and escapes are the same as RFC 8785.
     again = json.dumps(json.loads(statement), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert statement.decode() == again

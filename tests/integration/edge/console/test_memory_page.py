@@ -13,7 +13,7 @@ from tests.integration.edge.console.conftest import on_one_loop
 from tests.integration.edge.console.test_hostile_debate import ATTACK
 from tests.support.browser import find_serious_faults
 from tests.support.real_services import free_address
-from tests.support.scripted_memory import KAFKA, LATER, RABBITMQ, ScriptedMemory, on_day, past_debate
+from tests.support.scripted_memory import KAFKA, LATER, RABBITMQ, ScriptedMemory, make_past_debate, make_time
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ async def memory(memory_address: str) -> AsyncIterator[ScriptedMemory]:
 
 
 def _flip() -> pb.LedgerPosition:
-    settled = pb.FlipSettlement(debate_id=LATER, concluded_at=on_day(3), took_later_side=True)
+    settled = pb.FlipSettlement(debate_id=LATER, concluded_at=make_time(3), took_later_side=True)
     change = pb.StandChange(
         earlier_debate_id=KAFKA,
-        earlier_concluded_at=on_day(1),
+        earlier_concluded_at=make_time(1),
         earlier_stand="Use Kafka.",
         outcome=pb.FLIP_OUTCOME_FLIP,
         settlement=settled,
@@ -52,7 +52,7 @@ def _position(debate_id: str, stand: str, **fields: Any) -> pb.LedgerPosition:
         debate_id=debate_id,
         question="Kafka or RabbitMQ?",
         domain="data",
-        concluded_at=on_day(2),
+        concluded_at=make_time(2),
         stand=stand,
         for_decision=True,
         **fields,
@@ -67,7 +67,7 @@ async def _search(page: Page) -> None:
 async def test_a_search_shows_what_was_decided_and_links_to_the_debate(
     page: Page, memory: ScriptedMemory
 ) -> None:
-    memory.debates = [past_debate()]
+    memory.debates = [make_past_debate()]
     await page.goto("/")
     await page.get_by_role("link", name="Memory").click()
     await _search(page)
@@ -105,11 +105,11 @@ async def test_kinds_of_issue_and_moments_are_listed(page: Page, memory: Scripte
     pattern = pb.CritiquePattern(
         examples=["No figures.", "No way back."], debates=2, raised=3, taken_up=1, domain="data"
     )
-    pattern.latest_at.CopyFrom(on_day(2))
+    pattern.latest_at.CopyFrom(make_time(2))
     pattern.critics.add(agent_id="bo", raised=3)
     memory.patterns = [pattern]
     moment = pb.Moment(
-        kind=pb.MOMENT_KIND_REVERSAL, debate_id=RABBITMQ, concluded_at=on_day(2), text="The load fell."
+        kind=pb.MOMENT_KIND_REVERSAL, debate_id=RABBITMQ, concluded_at=make_time(2), text="The load fell."
     )
     moment.earlier_debate_id = KAFKA
     memory.moments = [moment]
@@ -126,7 +126,7 @@ async def test_kinds_of_issue_and_moments_are_listed(page: Page, memory: Scripte
 async def test_what_is_asked_is_in_the_address_and_an_address_asks_it(
     page: Page, memory: ScriptedMemory
 ) -> None:
-    memory.debates = [past_debate()]
+    memory.debates = [make_past_debate()]
     memory.positions = [_position(KAFKA, "Use Kafka.")]
     await page.goto("/memory")
     await page.get_by_role("search").get_by_label("Domain").fill("data")
@@ -200,10 +200,12 @@ async def test_a_filter_that_is_refused_says_so_above_its_list_alone(
 
 
 async def test_hostile_text_stays_text(page: Page, memory: ScriptedMemory) -> None:
-    memory.debates = [past_debate(question=ATTACK, conclusion=ATTACK)]
+    memory.debates = [make_past_debate(question=ATTACK, conclusion=ATTACK)]
     memory.positions = [_position(KAFKA, ATTACK[:2000])]
-    memory.patterns = [pb.CritiquePattern(examples=[ATTACK[:500]], debates=1, raised=1, latest_at=on_day(1))]
-    memory.moments = [pb.Moment(debate_id=KAFKA, concluded_at=on_day(1), text=ATTACK[:1000])]
+    memory.patterns = [
+        pb.CritiquePattern(examples=[ATTACK[:500]], debates=1, raised=1, latest_at=make_time(1))
+    ]
+    memory.moments = [pb.Moment(debate_id=KAFKA, concluded_at=make_time(1), text=ATTACK[:1000])]
     await page.set_viewport_size({"width": 320, "height": 800})
     await page.goto(f"/memory?{urlencode({'agent': ATTACK[:100]})}")
     await _search(page)

@@ -19,7 +19,7 @@ from tests.support.access import key_for
 from tests.support.browser import find_serious_faults
 from tests.support.orchestration import Orchestrator
 from tests.support.real_services import free_address
-from tests.support.scripted_memory import KAFKA, LATER, ScriptedMemory, on_day, past_debate
+from tests.support.scripted_memory import KAFKA, LATER, ScriptedMemory, make_past_debate, make_time
 
 FORGET = "Forget this debate"
 
@@ -37,8 +37,8 @@ def orchestrator_settings(memory_address: str) -> dict[str, Any]:
 @on_one_loop
 async def memory(memory_address: str) -> AsyncIterator[ScriptedMemory]:
     scripted = ScriptedMemory()
-    scripted.debates = [past_debate()]
-    scripted.records = {KAFKA: _record(past_debate())}
+    scripted.debates = [make_past_debate()]
+    scripted.records = {KAFKA: _record(make_past_debate())}
     async with scripted.served_at(memory_address):
         yield scripted
 
@@ -56,7 +56,7 @@ def _record(debate: pb.PastDebate, text: str = "Use Kafka.") -> pb.GetRecordResp
     found.debate.evidence.add(text="Kafka keeps the order in a partition.", source="docs/kafka.md")
     found.debate.related.add(
         debate_id=LATER,
-        decided_at=on_day(3),
+        decided_at=make_time(3),
         decision="Use RabbitMQ.",
         relation=DECISION_RELATION_REVERSES,
         reason="The load fell.",
@@ -182,7 +182,7 @@ async def test_who_may_not_forget_is_not_offered_it(
 
 
 async def test_hostile_text_stays_text_there_too(admin: Page, memory: ScriptedMemory) -> None:
-    debate = past_debate(question=ATTACK, conclusion=ATTACK)
+    debate = make_past_debate(question=ATTACK, conclusion=ATTACK)
     debate.dissents.add(agent_id=ATTACK, text=ATTACK)
     debate.evidence.add(text=ATTACK, source="javascript:window.attacked=1")
     memory.records = {KAFKA: _record(debate, ATTACK)}

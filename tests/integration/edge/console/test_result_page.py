@@ -12,7 +12,7 @@ from parley.receipts.keys import create_ring
 from parley.receipts.verification import verify_receipt
 from tests.integration.edge.conftest import Edge
 from tests.support.browser import find_serious_faults
-from tests.support.receipts import OLD, pem_of, signed_debate
+from tests.support.receipts import OLD, pem_of, sign_debate
 from tests.support.scripted_answers import judgement
 from tests.support.scripted_gateway import ScriptedGateway
 
@@ -88,7 +88,7 @@ async def test_report_receipt_and_debate_are_downloaded(page: Page, edge: Edge, 
 
 
 async def test_a_debate_of_another_system_says_so(page: Page, edge: Edge) -> None:
-    foreign = signed_debate()
+    foreign = sign_debate()
     async with ParleyClient(edge.orchestrator.server.address) as parley:
         kept = await parley.import_debate(foreign.receipt, create_ring([OLD]).keys, foreign.log_file)
     await page.goto("/")

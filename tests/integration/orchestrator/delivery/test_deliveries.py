@@ -31,7 +31,7 @@ from parley.v1.hook_pb2 import (
     HOOK_EVENT_WAITING,
 )
 from tests.integration.orchestrator.delivery.shared import ALL, make_async
-from tests.support.hook_stage import TENANT, HookStage, concluded, created
+from tests.support.hook_stage import TENANT, HookStage, make_concluded, make_created
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 from tests.support.passing_log import PassingLog
@@ -45,7 +45,7 @@ def data_of(message: Message) -> dict[str, object]:
 async def test_what_concludes_comes_to_the_hook_as_a_cloud_event(stage: HookStage) -> None:
     hook = await stage.add_hook()
     async with stage.running():
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         [message] = await stage.got_by(hook, 1)
     event = JSONFormat().read(CloudEvent, message.body)
     assert event.get_id() == message.id
@@ -110,17 +110,17 @@ async def test_a_cancelled_debate_is_told_without_an_answer(stage: HookStage) ->
 async def test_a_hook_gets_what_it_asked_for_of_its_tenant_since_its_creation(
     stage: HookStage, clock: ManualClock
 ) -> None:
-    await stage.add_debate("before", concluded())
+    await stage.add_debate("before", make_concluded())
     clock.advance(1)
     failing = await stage.add_hook(HOOK_EVENT_FAILED)
     other = await stage.add_hook(tenant="other")
     ours = await stage.add_hook()
     clock.advance(1)
-    await stage.add_debate("between", concluded())
+    await stage.add_debate("between", make_concluded())
     clock.advance(1)
     late = await stage.add_hook()
     async with stage.running():
-        await stage.add_debate("after", concluded())
+        await stage.add_debate("after", make_concluded())
         await stage.got_by(ours, 2)
         await stage.got_by(late, 1)
     assert sorted(each.debate for each in stage.got[ours]) == ["after", "between"]
@@ -132,8 +132,8 @@ async def test_a_hook_gets_what_it_asked_for_of_its_tenant_since_its_creation(
 async def test_a_hook_for_named_debates_is_told_of_those_that_name_it(stage: HookStage) -> None:
     named, every = await stage.add_hook(named_only=True), await stage.add_hook()
     async with stage.running():
-        await stage.add_debate("one", created(), concluded())
-        await stage.add_debate("two", created(hook_ids=[named]), concluded())
+        await stage.add_debate("one", make_created(), make_concluded())
+        await stage.add_debate("two", make_created(hook_ids=[named]), make_concluded())
         await stage.got_by(every, 2)
         [message] = await stage.got_by(named, 1)
     assert message.debate == "two"
@@ -146,7 +146,7 @@ async def test_an_owner_that_ends_before_it_notices_leaves_the_news_to_any_repli
     async with stage.running():
         await clock.sleeping(2)
         stage.index.notice = lambda *_: None
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         clock.advance(15)
         await stage.got_by(hook, 1)
 
@@ -155,7 +155,7 @@ async def test_many_replicas_send_each_delivery_once(stage: HookStage, clock: Ma
     hook = await stage.add_hook()
     names = {f"debate-{number}" for number in range(20)}
     for name in names:
-        await stage.add_debate(name, concluded())
+        await stage.add_debate(name, make_concluded())
     async with stage.running(3):
         got = await stage.got_by(hook, 20)
         await stage.comes_to(DELIVERED, 20)
@@ -165,10 +165,12 @@ async def test_many_replicas_send_each_delivery_once(stage: HookStage, clock: Ma
 
 async def test_a_debate_that_cannot_be_read_hides_the_news_of_no_other(stage: HookStage) -> None:
     named, every = await stage.add_hook(named_only=True), await stage.add_hook()
-    damaged = await stage.add_debate("damaged", created(hook_ids=[named]), concluded(), is_marked=False)
+    damaged = await stage.add_debate(
+        "damaged", make_created(hook_ids=[named]), make_concluded(), is_marked=False
+    )
     await stage.index.record_told(damaged, 1)
     await stage.extend(damaged)
-    await stage.add_debate("whole", created(hook_ids=[named]), concluded())
+    await stage.add_debate("whole", make_created(hook_ids=[named]), make_concluded())
     async with stage.running_on(DamagedFirstEvent(stage.store.log)):
         for hook in (named, every):
             [message] = await stage.got_by(hook, 1)
@@ -207,7 +209,7 @@ async def test_without_hooks_nothing_is_looked_at_but_whether_there_are_any(
     try:
         await clock.sleeping(2)
         looked.clear()
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await advance_until(clock, lambda: clock.monotonic() > 60, step=5)
     finally:
         running.cancel()
@@ -241,7 +243,7 @@ async def test_an_event_that_comes_while_hooks_are_read_is_told_to_a_hook_that_w
             found = await stage.store.documents.find(collection, where, **given)
             if collection is HOOKS and "tenant" in where and not late:
                 late.append(await stage.add_hook())
-                await stage.append(record, concluded())
+                await stage.append(record, make_concluded())
             return found
 
     documents: Any = Eventful()
@@ -262,7 +264,7 @@ async def test_a_budget_that_is_reached_is_told_with_the_next_heartbeat(
     stage: HookStage, clock: ManualClock
 ) -> None:
     hook = await stage.add_hook(HOOK_EVENT_BUDGET_REACHED)
-    record = await stage.add_debate("one", created(), status=RUNNING)
+    record = await stage.add_debate("one", make_created(), status=RUNNING)
     events = await read_events(stage.store.log, TENANT, "one")
     journal = Journal(stage.store.log, clock, TENANT, "one", events)
     writer = StatusWriter(record, journal, stage.index, Inbox(stage.store.documents), clock, "ada")

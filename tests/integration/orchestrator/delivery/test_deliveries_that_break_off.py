@@ -16,7 +16,7 @@ from parley.orchestrator.log.index import DEBATES, DebateIndex
 from parley.orchestrator.model.times import time_text
 from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
-from tests.support.hook_stage import TENANT, HookStage, concluded, open_hook_stage
+from tests.support.hook_stage import TENANT, HookStage, make_concluded, open_hook_stage
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import until
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
@@ -31,7 +31,7 @@ async def end_at(stage: HookStage, writes: Writes) -> None:
     documents: Any = StoppingDocuments(stage.store.documents, writes)
     index = DebateIndex(documents)
     replica = stage.replica(documents, index=index)
-    record = await stage.add_debate("one", CheckpointOpened(), concluded(), is_marked=False)
+    record = await stage.add_debate("one", CheckpointOpened(), make_concluded(), is_marked=False)
 
     async def take_over() -> None:
         updated = time_text(stage.clock.now())
@@ -85,7 +85,7 @@ async def test_a_delivery_during_whose_every_try_the_process_ends_is_a_dead_lett
 
     async with open_hook_stage(tmp_path, clock) as stage, asyncio.timeout(20):
         await stage.add_hook(behave=end)
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         for _ in range(20):
             async with stage.running():
                 await begun.wait()
@@ -110,7 +110,7 @@ async def test_of_many_debates_before_failing_receivers_none_is_lost(tmp_path: P
         hook = await stage.add_hook(behave=fail_often)
         names = {f"debate-{number}" for number in range(count)}
         async with stage.running(2):
-            await asyncio.gather(*(stage.add_debate(name, concluded()) for name in names))
+            await asyncio.gather(*(stage.add_debate(name, make_concluded()) for name in names))
             async with asyncio.timeout(120):
                 while len(stage.got[hook]) < len(names):
                     await clock.sleeping(2)

@@ -10,7 +10,7 @@ from parley.orchestrator.log.debate_record import FAILED
 from parley.v1.event_pb2 import DebateFailed
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_FAILED
 from tests.integration.orchestrator.delivery.shared import ALL, DAY
-from tests.support.hook_stage import TENANT, HookStage, concluded
+from tests.support.hook_stage import TENANT, HookStage, make_concluded
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 
@@ -27,7 +27,7 @@ async def test_a_delivery_is_tried_again_after_growing_pauses_under_one_id(
 
     hook = await stage.add_hook(behave=fail)
     async with stage.running() as [replica]:
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await advance_until(
             clock, lambda: len(stage.got[hook]) == 1, is_idle=lambda: replica.dispatcher.is_idle
         )
@@ -49,7 +49,7 @@ async def test_the_receiver_says_when_to_come_back(stage: HookStage, clock: Manu
 
     hook = await stage.add_hook(behave=wait)
     async with stage.running() as [replica]:
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await advance_until(
             clock, lambda: len(stage.got[hook]) == 1, step=30, is_idle=lambda: replica.dispatcher.is_idle
         )
@@ -67,7 +67,7 @@ async def test_after_a_day_it_is_a_dead_letter_that_can_be_sent_again(
 
     hook = await stage.add_hook(behave=fail)
     async with stage.running() as [replica]:
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await advance_until(clock, lambda: clock.monotonic() > 25 * 3600, step=600)
         [dead] = await stage.comes_to(DEAD)
         assert dead.error == "it answered 500"
@@ -95,7 +95,7 @@ async def test_a_clock_that_is_set_forward_ends_no_delivery(stage: HookStage, cl
 
     hook = await stage.add_hook(behave=fail)
     async with stage.running():
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await until(has_failed, "its first try has failed")
         clock.advance(30 * DAY)
         await advance_until(clock, lambda: len(stage.got[hook]) == 1)
@@ -113,10 +113,10 @@ async def test_a_receiver_that_is_gone_pauses_its_hook_until_a_test_arrives(
 
     hook = await stage.add_hook(behave=refuse)
     async with stage.running() as [replica]:
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
         await stage.comes_to(DEAD)
         assert (await stage.hook(hook)).paused == "it answered 410 Gone"
-        await stage.add_debate("two", concluded())
+        await stage.add_debate("two", make_concluded())
         clock.advance(15)
         dead, _ = await stage.comes_to(DEAD, 2)
         assert dead.error == "the hook is paused: it answered 410 Gone"
@@ -138,8 +138,8 @@ async def test_what_happens_later_in_a_debate_is_sent_later(stage: HookStage, cl
     async with stage.running():
         debate = await stage.add_debate("one", DebateFailed(), status=FAILED)
         await failed.wait()
-        await stage.extend(debate, concluded())
-        await stage.add_debate("two", concluded())
+        await stage.extend(debate, make_concluded())
+        await stage.add_debate("two", make_concluded())
         await advance_until(clock, lambda: len(stage.got[hook]) == 3)
     of_one = [each.event for each in stage.got[hook] if each.debate == "one"]
     assert of_one == [HOOK_EVENT_FAILED, HOOK_EVENT_CONCLUDED]
@@ -156,12 +156,12 @@ async def test_a_receiver_that_stalls_holds_up_nobody_else(stage: HookStage, clo
     await stage.add_hook(behave=stall)
     async with stage.running():
         for number in range(120):  # more than are looked at together
-            await stage.add_debate(f"debate-{number}", concluded())
+            await stage.add_debate(f"debate-{number}", make_concluded())
         await stage.comes_to(PENDING, 120)
         quick = await stage.add_hook()
         await clock.sleeping(2)
         clock.advance(15)  # as long as hooks are remembered
-        await stage.add_debate("last", concluded())
+        await stage.add_debate("last", make_concluded())
         await stage.got_by(quick, 1)
     assert len(stalled) == OF_HOOK
 
@@ -183,7 +183,7 @@ async def test_many_receivers_that_stall_hold_up_no_other_of_their_tenant(
         await stage.add_hook(behave=stall)
     async with stage.running():
         for number in range(OF_HOOK):
-            await stage.add_debate(f"debate-{number}", concluded())
+            await stage.add_debate(f"debate-{number}", make_concluded())
 
         async def are_stalled() -> bool:
             return len(stalled) == OF_TENANT
@@ -192,6 +192,6 @@ async def test_many_receivers_that_stall_hold_up_no_other_of_their_tenant(
         quick = await stage.add_hook()
         await clock.sleeping(2)
         clock.advance(15)  # as long as hooks are remembered
-        await stage.add_debate("last", concluded())
+        await stage.add_debate("last", make_concluded())
         await stage.got_by(quick, 1)
         assert not given_up, "it waited for none of them"

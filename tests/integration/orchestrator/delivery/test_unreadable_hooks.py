@@ -23,7 +23,7 @@ from parley.storage.encryption.wrapping import WrappingKeys
 from parley.v1.event_pb2 import CheckpointOpened
 from parley.v1.hook_pb2 import HOOK_EVENT_CONCLUDED, HOOK_EVENT_WAITING
 from tests.support.encryption import create_keys
-from tests.support.hook_stage import TENANT, HookStage, concluded, open_hook_stage
+from tests.support.hook_stage import TENANT, HookStage, make_concluded, open_hook_stage
 from tests.support.manual_clock import ManualClock, advance_until
 from tests.support.orchestration import until
 
@@ -43,7 +43,7 @@ async def damage_delivery(stage: HookStage, delivery: StoredDelivery) -> None:
 
 async def add_two(stage: HookStage, hook: str) -> None:
     """Create the two deliveries of a debate to a hook."""
-    await stage.add_debate("one", CheckpointOpened(), concluded())
+    await stage.add_debate("one", CheckpointOpened(), make_concluded())
     for sequence, kind in ((2, HOOK_EVENT_WAITING), (3, HOOK_EVENT_CONCLUDED)):
         await stage.deliveries.add(create_delivery(TENANT, "one", hook, kind, sequence, stage.clock.now()))
 
@@ -127,8 +127,8 @@ async def test_what_can_never_be_written_is_tried_for_a_day_and_holds_up_no_othe
     monkeypatch.setattr(NewsWriter, "write", fail)
     hook = await stage.add_hook()
     async with stage.running():
-        await stage.add_debate("bad", concluded())
-        await stage.add_debate("good", concluded())
+        await stage.add_debate("bad", make_concluded())
+        await stage.add_debate("good", make_concluded())
         [message] = await stage.got_by(hook, 1)
         await advance_until(clock, lambda: clock.monotonic() > 25 * 3600, step=600)
         [dead] = await stage.comes_to(DEAD)
@@ -144,7 +144,7 @@ async def test_a_delivery_about_a_debate_whose_record_is_damaged_says_so(stage: 
     stage.write_answer = fail
     await stage.add_hook()
     async with stage.running():
-        await stage.add_debate("one", concluded())
+        await stage.add_debate("one", make_concluded())
 
         async def is_tried() -> str:
             found = await stage.deliveries.list_page(TENANT, "", 10)
@@ -160,7 +160,7 @@ async def lose_data_key(folder: Path, clock: ManualClock, scope: str) -> tuple[W
     async with open_hook_stage(folder, clock, keys) as stage:
         hook = await stage.add_hook(HOOK_EVENT_WAITING, HOOK_EVENT_CONCLUDED)
         await add_two(stage, hook)
-        await stage.add_debate("two", concluded())
+        await stage.add_debate("two", make_concluded())
         [lost] = await stage.store.documents.find(DATA_KEYS, {"scope": scope})
         assert await stage.store.documents.delete(DATA_KEYS, lost.key)
     return keys, hook

@@ -14,12 +14,12 @@ from parley.receipts.statement import canonical_json, write_statement
 from parley.receipts.verification import verify_receipt
 from parley.v1.event_pb2 import Event
 from tests.support.hostile_services import HOSTILE
-from tests.support.receipts import NEW, OLD, pem_of, ring, signed_debate
+from tests.support.receipts import NEW, OLD, pem_of, ring, sign_debate
 
 
 @pytest.fixture(autouse=True)
 def files(folder: Path) -> None:
-    debate = signed_debate()
+    debate = sign_debate()
     Path("r.json").write_text(debate.receipt)
     Path("debate.log").write_bytes(debate.log_file)
     Path("answer.md").write_text(debate.answer)
@@ -46,7 +46,7 @@ def test_a_public_key_in_pem_is_enough(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def swap(path: str) -> None:
-    entries = list(signed_debate().entries)
+    entries = list(sign_debate().entries)
     entries[2], entries[3] = entries[3], entries[2]
     from parley.receipts.log_file import frame
 
@@ -72,7 +72,7 @@ def test_a_changed_file_is_named_and_fails(
 
 
 def write_archive(receipt: str, keys: str = "{}", *, unsigned: str = "") -> None:
-    debate = signed_debate()
+    debate = sign_debate()
     _, log = split_log(debate.entries)
     files = {ANSWER: debate.answer.encode(), **log, RECEIPT: receipt.encode(), KEYS: keys.encode()}
     debate_id = Event.FromString(debate.entries[0]).debate_id
@@ -83,7 +83,7 @@ def write_archive(receipt: str, keys: str = "{}", *, unsigned: str = "") -> None
 
 
 def test_an_archive_is_verified_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    write_archive(signed_debate().receipt)
+    write_archive(sign_debate().receipt)
     assert run(["verify", "debate.zip", "--keys", "keys.json"]) == 0
     said = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert said == ["receipt", "debate", "log", "answer"]
@@ -93,7 +93,7 @@ def test_an_archive_is_verified_as_a_whole(capsys: pytest.CaptureFixture[str]) -
 def test_a_debate_of_an_archive_that_has_no_receipt_is_named_as_not_checked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write_archive(signed_debate().receipt, unsigned="deb-20300101-000000-aaaaaaaa")
+    write_archive(sign_debate().receipt, unsigned="deb-20300101-000000-aaaaaaaa")
     assert run(["verify", "debate.zip", "--keys", "keys.json"]) == 0
     said = capsys.readouterr().err
     assert "deb-20300101-000000-aaaaaaaa has no receipt: nothing of it was checked" in said
@@ -103,7 +103,7 @@ def test_a_debate_of_an_archive_that_has_no_receipt_is_named_as_not_checked(
 def test_no_key_of_an_archive_takes_the_place_of_those_that_are_trusted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write_archive(signed_debate().receipt, Path("keys.json").read_text())
+    write_archive(sign_debate().receipt, Path("keys.json").read_text())
     Path("trusted.json").write_text('{"keys":[]}')
     assert run(["import", "debate.zip", "--keys", "trusted.json"]) == 2
     assert "--keys trusted.json: the list of keys (JWKS) has no Ed25519 key" in capsys.readouterr().err
@@ -112,7 +112,7 @@ def test_no_key_of_an_archive_takes_the_place_of_those_that_are_trusted(
 def test_an_archive_with_the_receipt_of_another_debate_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write_archive(signed_debate("panel@1-merge").receipt)
+    write_archive(sign_debate("panel@1-merge").receipt)
     assert run(["verify", "debate.zip", "--keys", "keys.json"]) == 1
     assert "receipt.json: it is about another debate" in capsys.readouterr().err
 
@@ -151,7 +151,7 @@ def test_a_mistake_of_the_user_is_said_in_a_line(
 
 def sign_anew(**fields: str) -> str:
     """The receipt with these fields of what it says, signed by the same key."""
-    statement = verify_receipt(signed_debate().receipt, ring(OLD).keys).statement
+    statement = verify_receipt(sign_debate().receipt, ring(OLD).keys).statement
     for name, value in fields.items():
         setattr(statement.receipt, name, value)
     return sign_envelope(write_statement(statement), OLD)
@@ -168,7 +168,7 @@ def test_a_receipt_of_hostile_texts_verifies_and_none_of_them_reaches_a_terminal
 
 
 def test_no_text_of_a_forged_receipt_reaches_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    envelope = json.loads(signed_debate().receipt)
+    envelope = json.loads(sign_debate().receipt)
     envelope["signatures"][0]["keyid"] = HOSTILE
     Path("r.json").write_bytes(canonical_json(envelope) + b"\n")
     assert run(OFFLINE) == 1

@@ -13,7 +13,7 @@ from rich.console import Console
 from parley.cli.terminal.display import DisplayState, _LiveDisplay
 from parley.client import TextPiece, event_payload
 from parley.v1.event_pb2 import StepFailed, StepStarted, StepSucceeded
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 from tests.support.manual_clock import ManualClock
 
 CHARACTERS = 3000
@@ -29,7 +29,7 @@ class Playback:
     """A recorded debate. Each of its steps gets a long text of its own words, which comes piece by piece."""
 
     def __init__(self, name: str, width: int, height: int) -> None:
-        self._log = kept_log(KEPT[name])
+        self._log = read_log(KEPT[name])
         self._replies = {
             each.message.key: each.payload for each in self._log if isinstance(each.payload, StepSucceeded)
         }

@@ -6,11 +6,11 @@ from parley.orchestrator.api.decision_receipt import create_decision_receipt
 from parley.orchestrator.log.envelope import Envelope
 from parley.v1.receipt_pb2 import DecisionReceipt
 from parley.v1.voting_pb2 import VOTE_STRENGTH_UNSPECIFIED
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 
 
 def read_until_answer(name: str) -> list[Envelope]:
-    events = kept_log(KEPT[name])
+    events = read_log(KEPT[name])
     return events[: next(place for place, each in enumerate(events, start=1) if each.kind == "concluded")]
 
 

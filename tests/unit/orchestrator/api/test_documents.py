@@ -5,7 +5,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.support.kept_documents import DOCUMENTS, KeptDocument, rendered
+from tests.support.kept_documents import DOCUMENTS, KeptDocument, render
 
 FIRST_LINES = 40
 ALL = pytest.mark.parametrize("kept", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -22,12 +22,12 @@ OWN_HEADINGS = re.compile(
 @ALL
 def test_a_document_is_as_it_is_kept(kept: KeptDocument) -> None:
     stale = f"{kept.page.name}: read what has changed, then `python -m tests.support.kept_documents --render {kept.name}`"
-    assert rendered(kept) == kept.page.read_text("utf-8"), stale
+    assert render(kept) == kept.page.read_text("utf-8"), stale
 
 
 @ALL
 def test_answer_decision_confidence_and_dissent_stand_in_the_first_lines(kept: KeptDocument) -> None:
-    first = rendered(kept).split("\n")[:FIRST_LINES]
+    first = render(kept).split("\n")[:FIRST_LINES]
     for beginning in ("# ", "- **Decision:** ", "- **Confidence:** ", "- **Dissent:** "):
         assert any(line.startswith(beginning) and len(line) > len(beginning) for line in first), beginning
     answer = next(place for place, line in enumerate(first) if line in ("## Answer", "## Recommendation"))
@@ -36,7 +36,7 @@ def test_answer_decision_confidence_and_dissent_stand_in_the_first_lines(kept: K
 
 @ALL
 def test_no_letter_of_an_agent_shows(kept: KeptDocument) -> None:
-    text = rendered(kept)
+    text = render(kept)
     assert not re.findall(r"\b[Aa]gents? [A-D]\b", text)
     assert not re.findall(r"\b[A-D]\.\d+\b", text)
     assert not re.findall(r"\bProposal \d\b", text), "a number without a key"
@@ -44,7 +44,7 @@ def test_no_letter_of_an_agent_shows(kept: KeptDocument) -> None:
 
 @ALL
 def test_the_headings_are_the_documents_own(kept: KeptDocument) -> None:
-    tokens = MarkdownIt("commonmark").enable("table").parse(rendered(kept))
+    tokens = MarkdownIt("commonmark").enable("table").parse(render(kept))
     found = [
         (each.level, tokens[place + 1].content)
         for place, each in enumerate(tokens)

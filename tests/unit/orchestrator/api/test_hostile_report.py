@@ -16,7 +16,7 @@ from parley.orchestrator.log.envelope import Envelope, create_event
 from parley.orchestrator.log.feedback import Feedback
 from parley.v1.event_pb2 import Event
 from tests.support.kept_debates.kept_debate import KeptDebate
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 from tests.unit.orchestrator.made_logs import log
 
 HOSTILE = """
@@ -137,7 +137,7 @@ def copy_events(events: list[Envelope], *, poisoned: bool) -> Iterator[Event]:
 
 
 def pages(kept: KeptDebate, *, poisoned: bool) -> Iterator[Page]:
-    state = fold(log(*copy_events(kept_log(kept), poisoned=poisoned)))
+    state = fold(log(*copy_events(read_log(kept), poisoned=poisoned)))
     known = all_formats()
     is_shipped = state.spec.format.partition("@")[0] in known.names()
     debate_format = known.get(state.spec.format) if is_shipped else None

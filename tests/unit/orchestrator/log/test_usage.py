@@ -8,7 +8,7 @@ from parley.orchestrator.log.usage import Mode, RunningTime, UsageMeter, add_usa
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import StepFailed, StepSucceeded
-from tests.support.kept_logs import KEPT, kept_log
+from tests.support.kept_logs import KEPT, read_log
 
 
 def test_only_time_of_one_owner_at_work_counts_and_waits_for_providers_count_apart() -> None:
@@ -68,5 +68,5 @@ def _sum(*parts: Usage) -> Usage:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_an_owner_counts_what_the_state_of_the_debate_says_it_used(name: str) -> None:
-    events = kept_log(KEPT[name])
+    events = read_log(KEPT[name])
     assert RecordedState.from_events(events).usage == fold(events).usage

@@ -17,7 +17,7 @@ from parley.orchestrator.model.hollowness import (
 )
 from parley.v1.critique_pb2 import Critique, Issue
 from tests.bench.fit_trickster import fitted
-from tests.support.labelled_debates import fitted_debates, held_out_debates
+from tests.support.labelled_debates import read_fitted_debates, read_held_out_debates
 
 QUESTION = "Which of the 3 databases, Postgres among them?"
 FILLER = "and so it goes on with words that say no more than that there are some of them in it"
@@ -30,7 +30,7 @@ def measure(*texts: str, critiques: tuple[Critique, ...] = ()) -> Features:
 
 
 def test_held_out_debates_are_told_with_the_precision_and_recall_that_is_aimed_at() -> None:
-    debates = held_out_debates()
+    debates = read_held_out_debates()
     told = [
         hollow_probability(features_of(each.question, each.work, each.critiques)) >= 0.5 for each in debates
     ]
@@ -40,7 +40,7 @@ def test_held_out_debates_are_told_with_the_precision_and_recall_that_is_aimed_a
 
 
 def test_the_labelled_debates_are_many_and_no_topic_is_both_fitted_to_and_held_out() -> None:
-    fit, held_out = fitted_debates(), held_out_debates()
+    fit, held_out = read_fitted_debates(), read_held_out_debates()
     assert len(fit) + len(held_out) >= 60
     assert not {each.topic for each in fit} & {each.topic for each in held_out}
     assert 2 * sum(each.hollow for each in held_out) == len(held_out)

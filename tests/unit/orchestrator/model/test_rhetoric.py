@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from parley.orchestrator.model import rhetoric
 from parley.orchestrator.model.rhetoric import MAX_CHARACTERS, fallacies_in, is_english, patterns_in
 from parley.orchestrator.model.rhetoric_table import FALLACIES, PATTERNS, SIGNS
-from tests.support.labelled_debates import fitted_debates
+from tests.support.labelled_debates import read_fitted_debates
 
 REPEATS = re._constants.MAX_REPEAT, re._constants.MIN_REPEAT  # type: ignore[attr-defined]
 
@@ -71,7 +71,7 @@ def test_code_and_quoted_lines_are_not_the_authors_words() -> None:
 
 
 def test_no_fallacy_is_found_in_well_argued_debates() -> None:
-    texts = [each.text for debate in fitted_debates() if not debate.hollow for each in debate.work]
+    texts = [each.text for debate in read_fitted_debates() if not debate.hollow for each in debate.work]
     assert [each for each in texts if fallacies_in(each)] == []
 
 

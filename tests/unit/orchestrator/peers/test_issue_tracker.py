@@ -18,10 +18,10 @@ from tests.support.http_server import serve_app
 from tests.support.issue_tracker_server import (
     ISSUE_URL,
     IssueTrackerServer,
-    answering,
     issue_tracker_server,
-    never_answering,
+    make_answer,
     tracker_client,
+    wait_forever,
 )
 from tests.support.ports import free_ports
 
@@ -97,7 +97,7 @@ async def test_without_a_token_none_is_sent(server: IssueTrackerServer) -> None:
 async def test_only_a_usable_link_is_taken_from_an_answer(
     server: IssueTrackerServer, body: object, url: str
 ) -> None:
-    server.answer = answering(body)
+    server.answer = make_answer(body)
     assert await server.client().create_issue(ISSUE, KEY) == FollowUp(requested=True, url=url)
 
 
@@ -112,7 +112,7 @@ async def test_only_a_usable_link_is_taken_from_an_answer(
 async def test_a_refusal_is_told_with_what_the_tracker_says(
     server: IssueTrackerServer, status: int, body: object, told: str
 ) -> None:
-    server.answer = answering(body, status=status)
+    server.answer = make_answer(body, status=status)
     failed = await failure(server.client())
     assert failed.reason == "TRACKER_REFUSED"
     assert str(failed).startswith(f"{server.client().name} {told}")
@@ -120,7 +120,7 @@ async def test_a_refusal_is_told_with_what_the_tracker_says(
 
 async def test_a_redirect_is_not_followed(server: IssueTrackerServer) -> None:
     async with issue_tracker_server() as elsewhere:
-        server.answer = answering(status=307, Location=elsewhere.url)
+        server.answer = make_answer(status=307, Location=elsewhere.url)
         failed = await failure(server.client(token="s3cret"))
         assert not elsewhere.issues
     assert str(failed) == (
@@ -129,7 +129,7 @@ async def test_a_redirect_is_not_followed(server: IssueTrackerServer) -> None:
 
 
 async def test_a_tracker_that_does_not_answer_is_given_up(server: IssueTrackerServer) -> None:
-    server.answer = never_answering
+    server.answer = wait_forever
     failed = await failure(server.client(seconds=0.2))
     assert failed.reason == "TRACKER_TIMEOUT"
     assert (

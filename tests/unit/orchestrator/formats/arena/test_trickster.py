@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from parley.orchestrator.formats.arena.trickster import combine_with_support
 from parley.orchestrator.model.hollowness import features_of, hollow_probability
-from tests.support.labelled_debates import held_out_debates, support_told
+from tests.support.labelled_debates import read_held_out_debates, support_told
 
 PROBABILITY = st.floats(0, 1)
 SUPPORT = st.floats(0, 10)
@@ -32,7 +32,7 @@ def test_a_judge_in_the_middle_leaves_it_to_the_texts_and_one_that_is_sure_does_
 
 
 def test_with_a_judge_that_is_mostly_right_held_out_debates_are_told_as_well_as_is_aimed_at() -> None:
-    debates = held_out_debates()
+    debates = read_held_out_debates()
     by_text = [hollow_probability(features_of(each.question, each.work, each.critiques)) for each in debates]
     told = [
         combine_with_support(p, each) >= 0.5 for p, each in zip(by_text, support_told(debates), strict=True)

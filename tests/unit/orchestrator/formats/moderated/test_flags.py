@@ -9,7 +9,7 @@ from parley.orchestrator.formats.moderated.flags import (
     on_topic_share,
     repetition_share,
 )
-from tests.support.planted_debates import Argued, astray, clean, repeating
+from tests.support.planted_debates import Argued, clean, list_astray, list_repeating
 
 
 def _measure_repetition(each: Argued) -> float:
@@ -25,20 +25,20 @@ def _measure_on_topic(each: Argued) -> float:
 
 
 def test_there_are_twenty_planted_debates_of_a_kind_and_forty_clean_ones() -> None:
-    assert [len(each()) for each in (repeating, astray, clean)] == [20, 20, 40]
+    assert [len(each()) for each in (list_repeating, list_astray, clean)] == [20, 20, 40]
 
 
 def test_repetition_is_flagged_in_all_that_repeat_and_in_none_that_go_on() -> None:
-    assert min(map(_measure_repetition, repeating())) > 0.65
+    assert min(map(_measure_repetition, list_repeating())) > 0.65
     assert max(map(_measure_repetition, clean())) < 0.25
-    assert all(is_repetition(_measure_repetition(each)) for each in repeating())
+    assert all(is_repetition(_measure_repetition(each)) for each in list_repeating())
     assert not any(is_repetition(_measure_repetition(each)) for each in clean())
 
 
 def test_who_strays_is_flagged_and_who_argues_on_the_question_is_not() -> None:
-    assert max(map(_measure_on_topic, astray())) < 0.09
+    assert max(map(_measure_on_topic, list_astray())) < 0.09
     assert min(map(_measure_on_topic, clean())) > 0.11
-    assert all(is_off_topic(_measure_on_topic(each)) for each in astray())
+    assert all(is_off_topic(_measure_on_topic(each)) for each in list_astray())
     assert not any(is_off_topic(_measure_on_topic(each)) for each in clean())
 
 

@@ -38,7 +38,7 @@ from tests.support.orchestration import (
     with_spec,
 )
 from tests.support.scripted_answers import judgement
-from tests.support.show_prompts import long_answer
+from tests.support.show_prompts import make_long_answer
 
 LENGTH = 3000
 
@@ -46,7 +46,7 @@ LENGTH = 3000
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Backstage]:
     async with backstage(tmp_path) as behind:
-        behind.gateway.text = lambda step, name: long_answer(step, name, LENGTH)
+        behind.gateway.text = lambda step, name: make_long_answer(step, name, LENGTH)
         yield behind
 
 
@@ -69,7 +69,7 @@ async def hold_debate(stage: Backstage, replica: Replica, spec: DebateCreated) -
 
 
 def is_whole(step: str, prompt: str) -> bool:
-    """Whether an answer of `long_answer` stands in a prompt from its first word to its last."""
+    """Whether an answer of `make_long_answer` stands in a prompt from its first word to its last."""
     _, _, rest = prompt.partition(f"Begin of {step}. ")
     middle, end, _ = rest.partition(f" End of {step}.")
     return bool(end) and "left out" not in middle and "Begin of" not in middle
@@ -118,7 +118,7 @@ async def test_in_a_small_context_the_oldest_gives_way_to_a_summary_that_is_carr
     stage: Backstage, replica: Replica
 ) -> None:
     def text(step: str, name: str) -> str:
-        return f"GIST of {step}." if "summarize" in step else long_answer(step, name, 1000)
+        return f"GIST of {step}." if "summarize" in step else make_long_answer(step, name, 1000)
 
     stage.gateway.text = text
     await hold_debate(stage, replica, in_context(make_debate(2, 5), 8192))
@@ -164,7 +164,7 @@ async def test_what_a_summary_is_recorded_with_is_what_prompts_carry(
     stage: Backstage, replica: Replica
 ) -> None:
     stage.gateway.text = lambda step, name: (
-        "word " * 200 if "summarize" in step else long_answer(step, name, 500)
+        "word " * 200 if "summarize" in step else make_long_answer(step, name, 500)
     )
     short = SummarySettings(threshold=600, max_length=120)
     spec = make_debate(2, 2)
