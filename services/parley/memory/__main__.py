@@ -87,7 +87,7 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         await stack.enter_async_context(background_task("building memory's index", index.run()))
         traces = Traces(store.documents, clock)
         tiers = Tiers(store.documents, clock)
-        patterns = Patterns(store.documents, meanings)
+        patterns = Patterns(store.documents, meanings, alone=store.exclusive)
         positions = Positions(
             store.documents, meanings, StandReader(convergence), clock, alone=store.exclusive
         )

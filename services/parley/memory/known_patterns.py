@@ -1,4 +1,7 @@
-"""Critique patterns as they are now, of which those alone are read that have changed since they were last asked for."""
+"""Critique patterns as they are now, of which those alone are read that have changed since they were last asked for.
+
+A process that is alone on its store does not look for changes: it has made them all.
+"""
 
 import asyncio
 from collections import OrderedDict, defaultdict
@@ -168,9 +171,14 @@ class TenantPatterns(Struct, frozen=True, dict=True):
 class KnownPatterns:
     """The patterns of the tenants that were last asked for."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, *, alone: bool) -> None:
+        """`alone`: no other process writes to the store."""
         self._documents = documents
+        self._alone = alone
         self._tenants: OrderedDict[str, TenantPatterns] = OrderedDict()
+        self._current = set[str]()
+        """Tenants whose patterns are known with all that was changed since they were read."""
+        self._changes = 0
         self._expected: list[tuple[str, Expected]] = []
 
     @contextmanager
@@ -179,8 +187,19 @@ class KnownPatterns:
         self._expected.append((tenant, expected))
         try:
             yield
+        except BaseException:  # it may be written or not
+            self._doubt(tenant)
+            raise
         finally:
             self._expected.remove((tenant, expected))
+
+    @contextmanager
+    def change(self, tenant: str) -> Iterator[None]:
+        """Let the block change a tenant's patterns and contributions in any way; they are looked at anew after it."""
+        try:
+            yield
+        finally:
+            self._doubt(tenant)
 
     async def load_expected(self, tenant: str) -> TenantPatterns:
         """Return a tenant's patterns as they will be once what this process writes is written."""
@@ -189,6 +208,18 @@ class KnownPatterns:
 
     async def load(self, tenant: str) -> TenantPatterns:
         """Return a tenant's patterns as they are now, without those that cannot be read."""
+        if tenant not in self._current:
+            changes, known = self._changes, await self._read(tenant)
+            self._keep(tenant, known)
+            if self._alone and changes == self._changes:
+                self._current.add(tenant)
+            else:  # it may lack what was written meanwhile
+                self._current.discard(tenant)
+            return known
+        self._tenants.move_to_end(tenant)
+        return self._tenants[tenant]
+
+    async def _read(self, tenant: str) -> TenantPatterns:
         # In this order: what patterns count between the two reads is in both then, and counts once.
         waiting = await self._find_versions(CONTRIBUTIONS, {"waiting": tenant})
         versions = await self._find_versions(PATTERNS, {"tenant": tenant})
@@ -202,18 +233,22 @@ class KnownPatterns:
         known = known.keep(same)
         if missing := waiting.keys() - set(same):
             known = known.add(read_contributions(await find_by_keys(self._documents, CONTRIBUTIONS, missing)))
-        self._keep(tenant, known)
         return known
 
     def add(self, tenant: str, written: Contribution) -> None:
         """Note what a debate contributes, as this process has written it."""
+        self._changes += 1
         if known := self._tenants.get(tenant):
             self._keep(tenant, known.add([written]))
 
     async def renew(self, tenant: str, written: Sequence[Document]) -> None:
         """Note patterns as this process has written them: they are not read again unless another process changes them."""
-        if (known := self._tenants.get(tenant)) and written:
-            self._keep(tenant, await asyncio.to_thread(known.renew, known.versions, written))
+        self._changes += 1
+        while written and (known := self._tenants.get(tenant)):
+            renewed = await asyncio.to_thread(known.renew, known.versions, written)
+            if self._tenants.get(tenant) is known:  # else more was noted meanwhile
+                self._keep(tenant, renewed)
+                return
 
     async def _find_versions(self, collection: Collection, where: Where) -> dict[str, Any]:
         # In the order of the index that has the versions, so that nothing is sorted.
@@ -224,7 +259,12 @@ class KnownPatterns:
         self._tenants[tenant] = known
         self._tenants.move_to_end(tenant)
         while len(self._tenants) > 1 and sum(each.size for each in self._tenants.values()) > _MAX_BYTES:
-            self._tenants.popitem(last=False)
+            gone, _ = self._tenants.popitem(last=False)
+            self._current.discard(gone)
+
+    def _doubt(self, tenant: str) -> None:
+        self._changes += 1
+        self._current.discard(tenant)
 
 
 _NONE: Final = TenantPatterns()

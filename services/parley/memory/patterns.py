@@ -76,10 +76,11 @@ _BUSY: Final = "a critique pattern is changed by others again and again"
 class Patterns:
     """The critique patterns of all tenants; an effect of records."""
 
-    def __init__(self, documents: Documents, meanings: EmbeddingClient) -> None:
+    def __init__(self, documents: Documents, meanings: EmbeddingClient, *, alone: bool) -> None:
+        """`alone`: no other process writes to the store, so that what is known of it need not be read."""
         self._documents = documents
         self._meanings = meanings
-        self._known = KnownPatterns(documents)
+        self._known = KnownPatterns(documents, alone=alone)
         self._applying = WeakValueDictionary[str, asyncio.Lock]()
 
     async def apply(self, tenant: str, record: RecordDebateRequest, write: Write) -> None:
@@ -236,9 +237,10 @@ class Patterns:
 
     async def _count(self, tenant: str, contributions: Collection[Contribution]) -> None:
         """Count debates in their patterns, so that their contributions wait no more."""
-        await self._write(tenant, contributions)
-        await self._make_room(tenant)
-        counted = await write_together(*(self._settle(each) for each in contributions))
+        with self._known.change(tenant):
+            await self._write(tenant, contributions)
+            await self._make_room(tenant)
+            counted = await write_together(*(self._settle(each) for each in contributions))
         for each, is_there in zip(contributions, counted, strict=True):
             if not is_there:
                 await self._take_out(tenant, each)
@@ -293,23 +295,24 @@ class Patterns:
 
     async def _take_out_of(self, tenant: str, key: str, debate: str) -> None:
         """Take a debate out of a pattern; delete the pattern if that leaves no debate that another issue stands for."""
-        for _ in range(_MAX_TRIES):
-            known = await self._documents.get(PATTERNS, key)
-            if known is None:
-                return
-            rest = remove_part(known.fields, debate)
-            if rest == known.fields and known.fields["leader"] != debate:
-                return
-            if known.fields["leader"] == debate or not rest["examples"]:
-                led = await self._lead_anew(tenant, key, rest)
-                if led is None:
-                    if await self._documents.delete(PATTERNS, known.key, _if_unchanged(known)):
-                        return
-                    continue
-                rest = led
-            if await self._replace(known, rest):
-                return
+        with self._known.change(tenant):
+            for _ in range(_MAX_TRIES):
+                known = await self._documents.get(PATTERNS, key)
+                if known is None or await self._write_without(tenant, known, debate):
+                    return
         raise StoreUnavailableError(_BUSY)
+
+    async def _write_without(self, tenant: str, known: Document, debate: str) -> bool:
+        """Write a pattern without a debate, or delete it; return False if it was changed since it was read."""
+        rest = remove_part(known.fields, debate)
+        if rest == known.fields and known.fields["leader"] != debate:
+            return True
+        if known.fields["leader"] == debate or not rest["examples"]:
+            led = await self._lead_anew(tenant, known.key, rest)
+            if led is None:
+                return await self._documents.delete(PATTERNS, known.key, _if_unchanged(known))
+            rest = led
+        return await self._replace(known, rest) is not None
 
     async def _lead_anew(self, tenant: str, key: str, fields: Fields) -> dict[str, Any] | None:
         """Return a pattern that the issue of its oldest debate stands for; None if it has none left."""
@@ -334,8 +337,9 @@ class Patterns:
     async def _make_room(self, tenant: str) -> None:
         """Delete the patterns that are too many: those that the fewest debates raised, the oldest of these first."""
         known = (await self._known.load(tenant)).patterns.values()
-        for each in sorted(known, key=_weigh)[: max(0, len(known) - MAX_PATTERNS)]:
-            await self._documents.delete(PATTERNS, each.key, {"version": each.version})
+        with self._known.change(tenant):
+            for each in sorted(known, key=_weigh)[: max(0, len(known) - MAX_PATTERNS)]:
+                await self._documents.delete(PATTERNS, each.key, {"version": each.version})
 
 
 def _digest(record: RecordDebateRequest) -> str:

@@ -44,7 +44,10 @@ async def test_a_record_takes_a_commit_and_its_effects_another_one(
         await documents.prepare(DEBATES, FILL_PROGRESS, TRACES, TIERS, TOMBSTONES)
         await documents.prepare(CONTRIBUTIONS, PATTERNS, POSITIONS, CHANGES, SETTLEMENTS, MOMENTS)
         traces, tiers = Traces(documents, clock), Tiers(documents, clock)
-        index, patterns = DebateIndex(documents, vectors, meanings), Patterns(documents, meanings)
+        index, patterns = (
+            DebateIndex(documents, vectors, meanings),
+            Patterns(documents, meanings, alone=False),
+        )
         positions = Positions(documents, meanings, StandReader(opened), clock)
         outbox = Outbox(documents, [traces, tiers, index, patterns, positions, Moments(documents)], clock)
         memories = Memories(documents, index, traces, tiers, meanings, outbox, clock)

@@ -75,7 +75,7 @@ class Stage:
         documents = StoppingDocuments(self.documents, writes)
         index = DebateIndex(documents, self.vectors, OneMeaning())
         traces, tiers = Traces(documents, self.clock), Tiers(documents, self.clock)
-        patterns = Patterns(documents, OneMeaning())
+        patterns = Patterns(documents, OneMeaning(), alone=False)
         outbox = Outbox(documents, [traces, tiers, index, patterns], self.clock)
         memories = Memories(documents, index, traces, tiers, OneMeaning(), outbox, self.clock)
         lease = Lease(documents, "consolidation", LEASE_SECONDS, self.clock)

@@ -40,10 +40,10 @@ class KeptPatterns:
 
     @property
     def patterns(self) -> Patterns:
-        return Patterns(self.documents, self.meanings)
+        return Patterns(self.documents, self.meanings, alone=False)
 
     def stopping(self, writes: Writes) -> Patterns:
-        return Patterns(StoppingDocuments(self.documents, writes), self.meanings)
+        return Patterns(StoppingDocuments(self.documents, writes), self.meanings, alone=False)
 
     async def listed(
         self, tenant: str = "acme", *, text: str = "", domain: str = "", only_successful: bool = False

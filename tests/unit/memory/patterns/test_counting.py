@@ -38,7 +38,7 @@ async def test_a_debate_and_all_patterns_that_it_starts_are_written_in_one_commi
     kept: KeptPatterns, started: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [f"word{chr(97 + number)}" for number in range(12)]
-    patterns = Patterns(kept.documents, WordMeanings(words))
+    patterns = Patterns(kept.documents, WordMeanings(words), alone=False)
     issues = [issue(each) for each in words]
     if started:
         await patterns.apply("acme", record("deb-1", *issues), write_together)
