@@ -1,13 +1,13 @@
 """The pieces of a page in CommonMark that shows texts of others: none of their markup can reach out of its place.
 
-Such a text has no headings, HTML, images, definitions of links, and links only to the web and to mail; the rest stays. It is meant for a
-block quote or a list item, which also ends the fences that it leaves open. If only a parser could decide whether a piece is code, it
-counts as no code: a backslash too many does no harm.
+Such a text has no headings, HTML, images, definitions of links, and links only to the web and to mail; the rest stays. What was a heading
+is a line in bold. It is meant for a block quote or a list item, which also ends the fences that it leaves open. If only a parser could
+decide whether a piece is code, it counts as no code, and markup in it is escaped: a backslash too many does no harm.
 """
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -15,6 +15,11 @@ from typing import Final
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#~&]")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
+_TITLE: Final = re.compile(
+    r"^((?:[ \t]{0,3}(?:>|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t])))*[ ]{0,3})#{1,6}[ \t]+([^*\\]+?)(?:[ \t]+#+)?[ \t]*$"
+)
+"""A heading with its title, which can be set in bold: it has no emphasis but bold, which is left out, and no escapes of its own."""
+_TOP_HEADING: Final = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)")
 _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
 _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
 """The beginning of a tag or a comment, unless it is escaped already. Links in angle brackets are none."""
@@ -107,13 +112,34 @@ def to_safe_page(text: str) -> str:
     return to_safe_markdown(text, keeps_headings=True)
 
 
+def lower_headings(text: str, highest: int) -> str:
+    """Return a text whose headings (`#`) stand below those of the page: the highest at this level, and the others as far below it as before."""
+    lines = _LINE_END.split(text)
+    if any(map(_FENCE_WITHIN.match, lines)):  # what looks like a heading may be a line of code
+        return text
+    found = [
+        None if is_fenced else _TOP_HEADING.match(line)
+        for line, is_fenced in zip(lines, _in_fences(lines), strict=True)
+    ]
+    by = highest - min((len(each[2]) for each in found if each), default=highest)
+    if by <= 0:
+        return text
+    lowered = [
+        f"{each[1]}{'#' * min(6, len(each[2]) + by)}{line[each.end() :]}" if each else line
+        for line, each in zip(lines, found, strict=True)
+    ]
+    return "\n".join(lowered)
+
+
 def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
     text = text.strip()
     if not _MAY_UNDERLINE.search(text) and not any(map(text.__contains__, _MAY_REACH_OUT)):
         return text
     lines = _LINE_END.split(text)
-    fenced = _find_fences(lines)
+    has_nested_fences = any(map(_FENCE_WITHIN.match, lines))
+    fenced = [False] * len(lines) if has_nested_fences else list(_in_fences(lines))
+    heading = _escape_heading if has_nested_fences else _embolden_heading
     prose = [line for line, is_fenced in zip(lines, fenced, strict=True) if not is_fenced]
     markup = _MARKUP_OR_CODE if all(map(_pairs_its_backticks, prose)) else _MARKUP
     defines = any(map(_MAY_DEFINE.match, prose))
@@ -123,22 +149,34 @@ def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
         shown.append(
             line
             if is_fenced
-            else _safe_line(line, before, markup, defines=defines, keeps_headings=keeps_headings)
+            else _safe_line(line, before, markup, None if keeps_headings else heading, defines=defines)
         )
         before = line
     return "\n".join(shown)
 
 
 def _safe_line(
-    line: str, before: str, markup: re.Pattern[str], *, defines: bool, keeps_headings: bool
+    line: str, before: str, markup: re.Pattern[str], heading: Callable[[str], str] | None, *, defines: bool
 ) -> str:
-    if before.strip(" \t") and not keeps_headings:  # else it is a line across the page
+    if before.strip(" \t") and heading is not None:  # else it is a line across the page
         line = _UNDERLINE.sub(r"\1\\\2", line)
     if any(each in line for each in _MARKS):
         line = markup.sub(_escape, line)
-    if not keeps_headings:
-        line = _HEADING.sub(r"\1\\\2", line)
+    if heading is not None:
+        line = heading(line)
     return line.replace("]:", "]\\:") if defines else line
+
+
+def _embolden_heading(line: str) -> str:
+    """Return a heading as a line in bold, as far as its title allows that; any other line as it is."""
+    found = _TITLE.match(line if "`" in line else line.replace("**", "")) if "#" in line else None
+    if found is None or not _pairs_its_backticks(found[2]):
+        return _escape_heading(line)
+    return f"{found[1]}**{found[2]}**"
+
+
+def _escape_heading(line: str) -> str:
+    return _HEADING.sub(r"\1\\\2", line)
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -147,14 +185,8 @@ def _escape(found: re.Match[str]) -> str:
     return f"{found[0][:-1]}\\{found[0][-1]}"
 
 
-def _find_fences(lines: Sequence[str]) -> list[bool]:
-    """Return of each line whether it belongs to a fence; of none, if fences are inside of another element."""
-    if any(map(_FENCE_WITHIN.match, lines)):
-        return [False] * len(lines)
-    return list(_in_fences(lines))
-
-
 def _in_fences(lines: Sequence[str]) -> Iterator[bool]:
+    """Yield of each line whether it belongs to a fence."""
     fence = ""
     for line in lines:
         if fence:

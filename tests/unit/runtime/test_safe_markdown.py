@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from parley.runtime import safe_markdown
-from parley.runtime.safe_markdown import list_item, quote, to_safe_markdown
+from parley.runtime.safe_markdown import list_item, lower_headings, quote, to_safe_markdown
 
 HOSTILE = st.lists(
     st.sampled_from(
@@ -159,9 +159,12 @@ def test_other_markup_stays_as_it_was(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("# Loud", "# Loud"),
+        ("# Loud", "Loud"),
+        ("#", "#"),
+        ("## 1. **Very** loud ##", "1. Very loud"),
+        ("## *Loud*", "## Loud"),
         ("Loud\n===", "Loud|==="),
-        ("- ## Loud", "## Loud"),
+        ("- ## Loud", "Loud"),
         ("a <b>bold</b> word", "a |<|b>bold|<|/b> word"),
         ("<!-- gone", "<|!-- gone"),
         ("![seen](https://a.b/c.png)", "!seen"),
@@ -172,6 +175,18 @@ def test_other_markup_stays_as_it_was(text: str) -> None:
 )
 def test_what_is_made_harmless_is_read_as_it_was_written(text: str, read: str) -> None:
     assert text_of(to_safe_markdown(text)).replace("|", "") == read.replace("|", "")
+
+
+def test_a_heading_is_a_line_in_bold_and_a_comment_in_code_is_none() -> None:
+    assert to_safe_markdown("## Load\n\n- ### In a list") == "**Load**\n\n- **In a list**"
+    assert to_safe_markdown("- ```\n  # code\n  ```") == "- ```\n  \\# code\n  ```"
+
+
+def test_headings_are_lowered_together_and_code_stays() -> None:
+    text = "Yes.\n\n# Load\n\n### Peak\n\n```\n# code\n```"
+    assert lower_headings(text, 3) == "Yes.\n\n### Load\n\n##### Peak\n\n```\n# code\n```"
+    assert lower_headings("#### Load", 3) == "#### Load"
+    assert lower_headings("# Load\n\n- ```\n  # code\n  ```", 3) == "# Load\n\n- ```\n  # code\n  ```"
 
 
 def test_a_tag_that_is_escaped_already_stays_escaped() -> None:

@@ -9,7 +9,7 @@ from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import describe_related, effect_lines
 from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.sources import list_legend
-from parley.runtime.safe_markdown import inline, list_item
+from parley.runtime.safe_markdown import inline, list_item, lower_headings
 from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.agent_pb2 import Usage
 from parley.v1.debate_pb2 import STOP_REASON_ALL_ROUNDS_COMPLETED, STOP_REASON_UNSPECIFIED, Debate
@@ -45,7 +45,7 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
 
 
 def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> str:
-    """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it.
+    """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it, its headings below the page's own.
 
     `alone`: also without who decided it, how sure that is, what the debate changed and which sources it cites, for those who judge the answer.
     Of a demonstration, who decided it and how sure that is says nothing, so it is left out too.
@@ -81,7 +81,7 @@ def process_markdown(debate: Debate, debate_format: Format | None) -> str:
 
 
 def _part_markdown(part: AnswerPart) -> str:
-    text = "\n".join(map(list_item, part.items)) if part.items else part.text.strip()
+    text = "\n".join(map(list_item, part.items)) if part.items else lower_headings(part.text.strip(), 3)
     return f"## {inline(part.title)}\n\n{text}" if part.title else text
 
 

@@ -61,6 +61,12 @@ def test_parts_stand_in_their_order_under_their_titles_and_what_was_written_stan
     )
 
 
+def test_headings_in_the_text_of_a_part_stand_below_that_of_the_part() -> None:
+    parts = (AnswerPart("", "Yes.\n\n# Load"), AnswerPart("Implementation", "## Decision\n\nBegin."))
+    shown = answer_markdown(DEBATE, make_format(*parts))
+    assert shown == "Yes.\n\n### Load\n\n## Implementation\n\n### Decision\n\nBegin.\n"
+
+
 def test_how_an_answer_came_about_stands_for_itself() -> None:
     parts = (
         AnswerPart("", "Yes."),

@@ -381,7 +381,7 @@ def test_what_a_person_was_asked_and_what_they_said_stands_before_the_rounds() -
         "### Clarification: Ada",
     ]
     assert (
-        "Ada asked: How \\*many\\*?\n\n> \\# Ten\n\nBo asked: Why?\n\nIt was not answered by itself." in text
+        "Ada asked: How \\*many\\*?\n\n> **Ten**\n\nBo asked: Why?\n\nIt was not answered by itself." in text
     )
     assert "To all questions, the person said:\n\n> Soon.\n" in text
     assert "The person had the debate go on without an answer." in text
