@@ -16,7 +16,7 @@ from parley.runtime.printable import printable, printable_line
 
 def print_line(text: str) -> None:
     """Write the text to stdout as one line, with its spaces."""
-    sys.stdout.write(f"{_one_line(text)}\n")
+    sys.stdout.write(f"{_join_lines(text)}\n")
 
 
 def print_field(line: str) -> None:
@@ -24,7 +24,7 @@ def print_field(line: str) -> None:
 
     A line with a command stays whole, so that the command can be copied.
     """
-    line, width = _one_line(line), _terminal_width(sys.stdout)
+    line, width = _join_lines(line), _terminal_width(sys.stdout)
     is_whole = width <= _MIN_WIDTH or f" {command_name()} " in line
     for each in [line] if is_whole else _wrap(line, width, " " * _FIELD_WIDTH):
         sys.stdout.write(f"{each}\n")
@@ -90,10 +90,10 @@ def say_text(text: str) -> None:
 
 def say_line(text: str) -> None:
     """Write one line to stderr as `print_line` does to stdout."""
-    say_text(f"{_one_line(text)}\n")
+    say_text(f"{_join_lines(text)}\n")
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return printable(text).replace("\n", " ").replace("\t", " ")
 
 

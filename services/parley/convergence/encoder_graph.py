@@ -18,7 +18,7 @@ def load_pooled_graph(file: Path) -> bytes:
     """Return the model of a file with a free input length; its output is the input vector of its last layer."""
     model = onnx.load(str(file))
     graph = model.graph
-    source = _before_last_layer(graph)
+    source = _find_before_last_layer(graph)
     for given in graph.input:
         given.type.tensor_type.shape.dim[1].dim_param = "length"
     del graph.value_info[:]  # shapes that hold for the fixed length alone
@@ -30,8 +30,8 @@ def load_pooled_graph(file: Path) -> bytes:
     return model.SerializeToString()
 
 
-def _before_last_layer(graph: Any) -> str:
-    makers = _makers(graph)
+def _find_before_last_layer(graph: Any) -> str:
+    makers = _map_makers(graph)
     node = makers[graph.output[0].name]
     while node.op_type not in _MATRIX_PRODUCTS:
         # Towards the input, past scales and shifts of the product: the first input that a node makes.
@@ -42,5 +42,5 @@ def _before_last_layer(graph: Any) -> str:
     return source
 
 
-def _makers(graph: Any) -> dict[str, Any]:
+def _map_makers(graph: Any) -> dict[str, Any]:
     return {name: node for node in graph.node for name in node.output}

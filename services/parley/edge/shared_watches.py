@@ -122,8 +122,8 @@ class SharedWatches(Struct):
             pass
         finally:
             stream.last, stream.shared = place.last, None
-            if await broadcast.leave(place) and self._broadcasts.get(_known(stream)) is broadcast:
-                del self._broadcasts[_known(stream)]
+            if await broadcast.leave(place) and self._broadcasts.get(_require_key(stream)) is broadcast:
+                del self._broadcasts[_require_key(stream)]
 
     def _wait_to_ask(self) -> float:
         return self.ask_seconds * random.uniform(0.5, 1.0)  # noqa: S311 (so that not all ask at a time)
@@ -131,7 +131,7 @@ class SharedWatches(Struct):
     async def _is_still_accepted(self, stream: _Stream, last: int) -> bool:
         call = self._open(stream, last, _ANSWER_SECONDS)
         try:
-            return await _find_tenant(call) == _known(stream)[0]
+            return await _find_tenant(call) == _require_key(stream)[0]
         finally:
             call.cancel()
 
@@ -140,7 +140,7 @@ class SharedWatches(Struct):
         return self.calls.open_unread(self.method, request, stream.headers, seconds)
 
 
-def _known(stream: _Stream) -> _Key:
+def _require_key(stream: _Stream) -> _Key:
     assert stream.key is not None, "its own call was accepted"
     return stream.key
 

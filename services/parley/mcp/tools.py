@@ -121,7 +121,7 @@ class DebateTools:
         """
         with translate_tool_errors():
             call = DebateCall(await self._open_client(ctx), ctx, self._is_stopping)
-            spec = self._specify(Wish(question, _given(format), context, agents, ask, _given(effort)))
+            spec = self._specify(Wish(question, _read_word(format), context, agents, ask, _read_word(effort)))
             return await call.run(spec, cancel_with_call=cancel_with_call)
 
     async def start_debate(
@@ -136,7 +136,7 @@ class DebateTools:
     ) -> Started:
         """Start a debate and return its id at once; it runs by itself."""
         with translate_tool_errors():
-            spec = self._specify(Wish(question, _given(format), context, agents, ask, _given(effort)))
+            spec = self._specify(Wish(question, _read_word(format), context, agents, ask, _read_word(effort)))
             debate_id = await (await self._open_client(ctx)).create_debate(spec)
         return Started(debate_id=debate_id, next="it takes minutes; get_debate shows how it stands")
 
@@ -222,5 +222,5 @@ class DebateTools:
         return complete_spec(self._create_spec(wish), wish)
 
 
-def _given(word: str) -> str:
+def _read_word(word: str) -> str:
     return "" if word == "default" else word

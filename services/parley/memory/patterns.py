@@ -310,7 +310,7 @@ class Patterns:
         if known.fields["leader"] == debate or not rest["examples"]:
             led = await self._lead_anew(tenant, known.key, rest)
             if led is None:
-                return await self._documents.delete(PATTERNS, known.key, _if_unchanged(known))
+                return await self._documents.delete(PATTERNS, known.key, _require_unchanged(known))
             rest = led
         return await self._replace(known, rest) is not None
 
@@ -330,7 +330,7 @@ class Patterns:
         if not changes:
             return known
         changes = _with_new_version(known.key, changes)
-        if await self._documents.update(PATTERNS, known.key, changes, _if_unchanged(known)):
+        if await self._documents.update(PATTERNS, known.key, changes, _require_unchanged(known)):
             return Document(known.key, {**known.fields, **changes})
         return None
 
@@ -358,7 +358,7 @@ def _new_version() -> str:
     return secrets.token_hex(8)
 
 
-def _if_unchanged(known: Document) -> Where:
+def _require_unchanged(known: Document) -> Where:
     version: Any = known.fields["version"]
     return {"version": version}
 

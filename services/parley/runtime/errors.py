@@ -97,7 +97,7 @@ def invalid_argument(
 
 def not_found(kind: str, name: str) -> ParleyError:
     """Return the error for a resource that does not exist; the reason is `KIND_NOT_FOUND`."""
-    reason = f"{_upper_snake(kind)}_NOT_FOUND"
+    reason = f"{_to_upper_snake(kind)}_NOT_FOUND"
     return ParleyError(grpc.StatusCode.NOT_FOUND, reason, f"{kind} {name!r} not found", resource=(kind, name))
 
 
@@ -294,5 +294,5 @@ def _status_of(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     return None
 
 
-def _upper_snake(kind: str) -> str:
+def _to_upper_snake(kind: str) -> str:
     return kind.upper().replace(" ", "_").replace("-", "_")

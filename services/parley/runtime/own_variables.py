@@ -13,6 +13,6 @@ def set_own_variable(name: str, value: str) -> None:
         _own.add(name)
 
 
-def inherited_variables() -> dict[str, str]:
+def list_inherited() -> dict[str, str]:
     """Return the variables for a program that this process starts."""
     return {name: value for name, value in os.environ.items() if name not in _own}

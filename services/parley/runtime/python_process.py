@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from parley.runtime.own_variables import inherited_variables
+from parley.runtime.own_variables import list_inherited
 
 _END_SECONDS: Final = 5.0
 
@@ -23,7 +23,7 @@ def python_command(*arguments: str) -> list[str]:
 
 def safe_environment() -> dict[str, str]:
     """Return the variables for such a process: what it starts keeps the current folder off its path too."""
-    return {**inherited_variables(), "PYTHONSAFEPATH": "1"}
+    return {**list_inherited(), "PYTHONSAFEPATH": "1"}
 
 
 async def run_filter(command: Sequence[str], given: bytes, seconds: float) -> bytes:

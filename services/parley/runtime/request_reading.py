@@ -72,7 +72,7 @@ class RequestReader:
         if self._decode is None:
             return given
         if self._kind is not None and (crowded := find_crowded_field_in_bytes(given, self._kind)) is not None:
-            raise _crowded(crowded, f"brings the message above {MAX_FIELDS} fields")
+            raise _create_field_error(crowded, f"brings the message above {MAX_FIELDS} fields")
         try:
             request = self._decode(given)
         except Exception as error:  # noqa: BLE001 - whatever it is, the bytes are no message
@@ -80,7 +80,9 @@ class RequestReader:
         if isinstance(request, Message) and len(given) > MAX_ENTRIES:
             crowded = find_crowded_field(request)
             if crowded is not None:
-                raise _crowded(crowded, f"brings the message above {MAX_ENTRIES} entries of all its lists")
+                raise _create_field_error(
+                    crowded, f"brings the message above {MAX_ENTRIES} entries of all its lists"
+                )
         return request
 
     def _undecodable(self, reason: str) -> errors.ParleyError:
@@ -99,13 +101,13 @@ class PublicSlots:
     async def take(self) -> AsyncIterator[None]:
         """Read a request while the block runs. Raise RESOURCE_EXHAUSTED if too many wait, or if it takes longer than some seconds."""
         if self._waiting >= _PUBLIC_WAITING:
-            raise _busy()
+            raise _create_busy_error()
         self._waiting += 1
         try:
             async with asyncio.timeout(_PUBLIC_SECONDS), self._slots:
                 yield
         except TimeoutError:
-            raise _busy() from None
+            raise _create_busy_error() from None
         finally:
             self._waiting -= 1
 
@@ -131,10 +133,10 @@ def _return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _busy() -> errors.ParleyError:
+def _create_busy_error() -> errors.ParleyError:
     message = "too many requests without credentials arrive at the same time; try again"
     return errors.resource_exhausted("PUBLIC_METHODS_BUSY", message, retry_after=1.0)
 
 
-def _crowded(field: str, problem: str) -> errors.ParleyError:
+def _create_field_error(field: str, problem: str) -> errors.ParleyError:
     return errors.invalid_argument([errors.FieldViolation(field, problem)])

@@ -55,7 +55,7 @@ def render_markdown(text: str) -> str:
 
 
 def render_report(text: str) -> str:
-    """Return HTML of a report, as above; what `safe_markdown.folded` yields in it can be folded up, and is at first.
+    """Return HTML of a report, as above; what `safe_markdown.fold` yields in it can be folded up, and is at first.
 
     Only lines that stand by themselves count: texts of agents stand in block quotes and list items.
     """

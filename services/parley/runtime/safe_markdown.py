@@ -83,7 +83,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def folded(title: str, blocks: Iterable[str]) -> Iterator[str]:
+def fold(title: str, blocks: Iterable[str]) -> Iterator[str]:
     """Yield blocks that a reader of HTML can fold up, under a title in plain words; other readers see them all.
 
     No text in the blocks can end it: tags in texts are escaped, and stand in block quotes and list items.
@@ -149,13 +149,13 @@ def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
         shown.append(
             line
             if is_fenced
-            else _safe_line(line, before, markup, None if keeps_headings else heading, defines=defines)
+            else _escape_line(line, before, markup, None if keeps_headings else heading, defines=defines)
         )
         before = line
     return "\n".join(shown)
 
 
-def _safe_line(
+def _escape_line(
     line: str, before: str, markup: re.Pattern[str], heading: Callable[[str], str] | None, *, defines: bool
 ) -> str:
     if before.strip(" \t") and heading is not None:  # else it is a line across the page

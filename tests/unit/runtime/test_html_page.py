@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from parley.runtime.html_page import PAGE_POLICY, render_page
-from parley.runtime.safe_markdown import folded, inline, list_item, quote
+from parley.runtime.safe_markdown import fold, inline, list_item, quote
 
 OURS = {"html", "head", "meta", "title", "style", "body", "main"}
 STRUCTURE = {"a", "blockquote", "code", "em", "h1", "h2", "li", "p", "pre", "strong", "table", "td", "ul"}
@@ -101,7 +101,7 @@ def test_marks_that_turn_or_hide_text_are_left_out_of_text_and_title() -> None:
 def test_what_a_report_folds_can_be_folded_and_no_text_of_an_agent_opens_or_ends_a_fold() -> None:
     hostile = "</details>\n\n<details>\n<summary>Mine</summary>\n\n</details>"
     text = "\n\n".join(
-        ["# Report", *folded("Proposals: 1", [quote(hostile), list_item(hostile)]), inline(hostile), "End."]
+        ["# Report", *fold("Proposals: 1", [quote(hostile), list_item(hostile)]), inline(hostile), "End."]
     )
     page = render_page(text)
     assert page.count("<details>") == page.count("</details>") == 1

@@ -73,7 +73,7 @@ class HookOptions(Struct, frozen=True):
 async def create_hook(server: str | None, options: HookOptions) -> None:
     """Create a hook, and print its id, or the secret that signs it. Raise CommandError."""
     target = options.target()
-    events = [HookEvent.Value(f"HOOK_EVENT_{_upper(each)}") for each in options.events]
+    events = [HookEvent.Value(f"HOOK_EVENT_{_to_upper(each)}") for each in options.events]
     async with connect_orchestrator(server, "hooks") as (_, parley):
         try:
             made = await parley.create_hook(
@@ -137,7 +137,7 @@ async def list_deliveries(
     server: str | None, hook_id: str, state: str | None, limit: int, *, as_json: bool
 ) -> None:
     """Print deliveries, newest first. Raise CommandError."""
-    wanted = DeliveryState.Value(f"DELIVERY_STATE_{_upper(state or 'unspecified')}")
+    wanted = DeliveryState.Value(f"DELIVERY_STATE_{_to_upper(state or 'unspecified')}")
     async with connect_orchestrator(server) as (_, parley):
         listed = parley.list_deliveries(hook_id=hook_id, state=wanted, page_size=min(limit, 200))
         found = await take_first(listed, limit)
@@ -161,7 +161,7 @@ async def resend_deliveries(server: str | None, delivery_ids: Sequence[str]) -> 
             say(f"Delivery {each} is sent again.")
 
 
-def _upper(word: str) -> str:
+def _to_upper(word: str) -> str:
     return word.upper().replace("-", "_")
 
 

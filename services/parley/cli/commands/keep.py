@@ -8,7 +8,7 @@ from parley.cli.commands.confirmation import confirm
 from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.printing import print_line
 from parley.cli.terminal.files import check_output_path
-from parley.cli.terminal.words import SHORT_WIDTH, one_line
+from parley.cli.terminal.words import SHORT_WIDTH, to_line
 from parley.client import export
 
 
@@ -17,7 +17,7 @@ async def delete_debate(server: str | None, debate_id: str, *, ratings: bool, is
     async with connect_orchestrator(server, "deleting") as (_, parley):
         found = await find_debate_id(parley, debate_id)
         if not is_sure:
-            question = one_line((await parley.get(found)).spec.question, SHORT_WIDTH)
+            question = to_line((await parley.get(found)).spec.question, SHORT_WIDTH)
             await confirm(
                 f"Delete {found} for good? {question}", "Type yes to delete it.", "nothing was deleted"
             )

@@ -10,7 +10,7 @@ from parley.cli.input.config_file import find_config
 from parley.cli.printing import print_text, say
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
 from parley.cli.terminal.tables import agent_rows, print_table, route_rows
-from parley.cli.terminal.words import local_time_text, one_line
+from parley.cli.terminal.words import local_time_text, to_line
 from parley.v1.ratings_pb2 import MatchRecord, Rating
 
 _PATIENCE: Final = 5.0
@@ -119,7 +119,7 @@ def _match_row(match: MatchRecord, agent_id: str) -> tuple[str, ...]:
         match.domain,
         scores.get(agent_id, "-"),
         *changes.get(agent_id, ("-", "-")),
-        one_line(match.correction_reason, _REASON_WIDTH),
+        to_line(match.correction_reason, _REASON_WIDTH),
     )
 
 

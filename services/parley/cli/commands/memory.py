@@ -22,7 +22,7 @@ from parley.cli.terminal.memories import (
     text_width,
 )
 from parley.cli.terminal.message_json import json_value, message_to_json, to_json
-from parley.cli.terminal.words import SHORT_WIDTH, one_line
+from parley.cli.terminal.words import SHORT_WIDTH, to_line
 from parley.client import ParleyClient, ParleyError
 from parley.runtime.backoff import Backoff, retry
 from parley.runtime.clock import SystemClock
@@ -164,7 +164,7 @@ async def forget_memory(server: str | None, debate_id: str, *, is_sure: bool) ->
         debate = await find_debate_id(parley, debate_id)
         found = None if is_sure else await _find_memory(parley, debate)
         if found is not None:
-            question = one_line(found.debate.question, SHORT_WIDTH)
+            question = to_line(found.debate.question, SHORT_WIDTH)
             await confirm(
                 f"Forget {debate} for good? {question}", "Type yes to forget it.", "nothing was forgotten"
             )

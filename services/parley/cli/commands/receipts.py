@@ -11,7 +11,7 @@ from parley.cli.commands.connection import connect_orchestrator, find_debate_id
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.printing import print_line, print_text, say
 from parley.cli.terminal.files import check_output_path, write_file
-from parley.cli.terminal.words import SHORT_WIDTH, one_line
+from parley.cli.terminal.words import SHORT_WIDTH, to_line
 from parley.client import ParleyClient, ParleyError
 from parley.receipts.archive import ANSWER, KEYS, LOG, RECEIPT, Archive, ArchivedDebate, read_archive
 from parley.receipts.errors import KeyFileError, UnknownKeyError, VerificationError
@@ -172,7 +172,7 @@ def _print_receipt(found: VerifiedReceipt) -> None:
     receipt = found.statement.receipt
     print_line(f"receipt  signed by the key {found.key.id}")
     print_line(
-        f"         debate {receipt.debate_id}, {receipt.format}: {one_line(receipt.question, SHORT_WIDTH)}"
+        f"         debate {receipt.debate_id}, {receipt.format}: {to_line(receipt.question, SHORT_WIDTH)}"
     )
     if receipt.machine_only:
         say(_MACHINE_ONLY)

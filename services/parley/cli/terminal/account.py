@@ -13,7 +13,7 @@ from parley.cli.terminal.words import (
     debating_agents,
     duration_text,
     failure_lines,
-    first_line,
+    find_first_line,
     relation_text,
     rounds_text,
     run_seconds,
@@ -110,7 +110,7 @@ def _round_lines(debate: Debate, number: int, after: int = 0) -> Iterator[str]:
 
 def _contribution_lines(contribution: Contribution) -> Iterator[str]:
     work, reply = contribution.work, contribution.reply
-    yield f"  {_work_text(work)}: {first_line(reply.rendered or reply.text, _WIDTH)}"
+    yield f"  {_work_text(work)}: {find_first_line(reply.rendered or reply.text, _WIDTH)}"
     tokens = reply.usage.input_tokens + reply.usage.output_tokens
     seconds = reply.latency.ToNanoseconds() / 1e9
     yield f"    {seconds:.1f} s, {tokens:,} tokens{_summary_text(contribution)}"

@@ -31,7 +31,7 @@ def text_lines(agent: AgentProgress, width: int, room: int, names: Names) -> Lin
     if coming:
         return _render(names.put_in(_last_blocks(coming, width, room)), width)[-room:]
     latest = _render(names.put_in(agent.latest_text[: 2 * width * room]), width)[:room]
-    return _dim(latest) if agent.steps else latest
+    return _dim_lines(latest) if agent.steps else latest
 
 
 def progress_text(agent: AgentProgress) -> str:
@@ -89,7 +89,7 @@ def _render(text: str, width: int) -> Lines:
     return tuple(line for line in lines if any(segment.text.strip() for segment in line))
 
 
-def _dim(lines: Lines) -> Lines:
+def _dim_lines(lines: Lines) -> Lines:
     from rich.segment import Segment
     from rich.style import Style
 

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from parley.cli.command_name import suggest
-from parley.cli.terminal.words import one_line
+from parley.cli.terminal.words import to_line
 from parley.runtime.work_words import utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
@@ -41,12 +41,12 @@ def opened_text(opened: CheckpointOpened) -> str:
     until = f"waiting for a person until {utc_time_text(opened.until)}"
     match opened.WhichOneof("request"):
         case "questions":
-            asked = " ".join((opened.questions.text, *_numbered(opened.questions.questions)))
-            return f"{until} to answer: {_one_line(asked)}"
+            asked = " ".join((opened.questions.text, *_number_questions(opened.questions.questions)))
+            return f"{until} to answer: {_join_lines(asked)}"
         case "approval":
-            return f"{until} to approve: {one_line(opened.approval.text, _SHOWN)}"
+            return f"{until} to approve: {to_line(opened.approval.text, _SHOWN)}"
         case "direction":
-            return f"{until} to say how to go on: {one_line(opened.direction.text, _SHOWN)}"
+            return f"{until} to say how to go on: {to_line(opened.direction.text, _SHOWN)}"
         case _:
             return until
 
@@ -58,11 +58,11 @@ def clarification_lines(debate: Debate, width: int) -> Iterator[str]:
     for each in debate.clarifications:
         answers = {given.question_id: given.text for given in each.answer.answers}
         for asked in each.questions.questions:
-            yield f"  {one_line(f'{asked.agent_id}: ' * bool(asked.agent_id) + asked.text, width)}"
+            yield f"  {to_line(f'{asked.agent_id}: ' * bool(asked.agent_id) + asked.text, width)}"
             if asked.id in answers:
-                yield f"    {one_line(answers[asked.id], width)}"
+                yield f"    {to_line(answers[asked.id], width)}"
         if each.answer.text:
-            yield f"    to all: {one_line(each.answer.text, width)}"
+            yield f"    to all: {to_line(each.answer.text, width)}"
         elif not answers:
             yield "    went on without an answer"
 
@@ -77,9 +77,9 @@ def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: 
     """Return the action in a word or two, such as `mute bo`, and the text that came with it, on one line."""
     match act := intervention.WhichOneof("act"):
         case "cancel":
-            return act, _one_line(intervention.cancel.reason)
+            return act, _join_lines(intervention.cancel.reason)
         case "guide":
-            return act, _one_line(intervention.guide.text)
+            return act, _join_lines(intervention.guide.text)
         case "mute":
             return f"mute {intervention.mute.agent_id}", ""
         case "unmute":
@@ -88,18 +88,18 @@ def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: 
             return "continue", ""
         case "answer":
             answers = (each.text for each in intervention.answer.answers)
-            return act, _one_line(" ".join((intervention.answer.text, *answers)))
+            return act, _join_lines(" ".join((intervention.answer.text, *answers)))
         case "approve":
             approve = intervention.approve
-            return "approve" if approve.approved else "disapprove", _one_line(approve.text)
+            return "approve" if approve.approved else "disapprove", _join_lines(approve.text)
         case _:
             return act or "something new", ""
 
 
-def _numbered(questions: Iterable[Question]) -> Iterable[str]:
+def _number_questions(questions: Iterable[Question]) -> Iterable[str]:
     for number, each in enumerate(questions, 1):
         yield f"({number}) {f'{each.agent_id}: ' if each.agent_id else ''}{each.text}"
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())

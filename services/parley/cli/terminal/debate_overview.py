@@ -16,7 +16,7 @@ from parley.cli.terminal.words import (
     enum_text,
     failure_lines,
     local_time_text,
-    one_line,
+    to_line,
 )
 from parley.client import Debate, DebateStatus
 from parley.runtime.work_words import ending_text
@@ -61,13 +61,13 @@ def _head_lines(debate: Debate, *, alone: bool) -> Iterable[str]:
     shows_phase = bool(debate.phase) and debate.status not in ENDED
     yield f"Debate     {debate.id}"
     yield f"Status     {status}{f' ({debate.phase})' if shows_phase else ''}"
-    yield f"Question   {one_line(debate.spec.question, SHORT_WIDTH)}"
+    yield f"Question   {to_line(debate.spec.question, SHORT_WIDTH)}"
     if debate.spec.labels:
         labels = (f"{name}={value}" for name, value in sorted(debate.spec.labels.items()))
         yield f"Labels     {', '.join(labels)}"
     if debate.spec.environment:
         facts = (f"{name}: {text}" for name, text in sorted(debate.spec.environment.items()))
-        yield f"Facts      {one_line('; '.join(facts), SHORT_WIDTH)}"
+        yield f"Facts      {to_line('; '.join(facts), SHORT_WIDTH)}"
     yield f"Agents     {', '.join(each.id for each in debating_agents(debate))}"
     if debate.spec.HasField("evaluation"):
         yield f"Evaluates  {debate.spec.evaluation.debate_id}"
@@ -112,7 +112,7 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
 def feedback_text(feedback: Feedback) -> str:
     """Return `up: it helped (counted for ada, bo)`."""
     word = "up" if feedback.value > 0 else "down"
-    line = f"{word}: {one_line(feedback.message, SHORT_WIDTH)}" if feedback.message else word
+    line = f"{word}: {to_line(feedback.message, SHORT_WIDTH)}" if feedback.message else word
     if not feedback.agent_ids:
         return f"{line} (counted for no rating: demonstrations and evaluations are not rated)"
     agents = ", ".join(feedback.agent_ids)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from google.protobuf.message import Message
 
 from parley.cli.terminal.checkpoints import closed_text, opened_text
-from parley.cli.terminal.words import first_line
+from parley.cli.terminal.words import find_first_line
 from parley.client import Debate
 from parley.runtime.work_words import NO_PERSON_ANSWERED, TRYING_AGAIN, limit_text, trickster_text, wait_text
 from parley.v1.arena_pb2 import TricksterFinding
@@ -78,7 +78,7 @@ def vote_lines(drafts: DraftGroups, width: int) -> Iterator[str]:
     """Yield the vote and its groups, a line each, with positions cut to the width."""
     yield f"  vote {vote_text(drafts)}"
     for group in drafts.groups:
-        position = first_line(group.position, width) or "no position stated"
+        position = find_first_line(group.position, width) or "no position stated"
         yield f"    {', '.join(group.agent_ids)}: {position}"
 
 

@@ -93,7 +93,7 @@ class LiveView:
 
     def _header(self, question: str, progress: DebateProgress, height: int) -> "Sequence[Text]":
         status = _cut(status_line(progress, self._clock.monotonic() - self._began), "bold")
-        parts = [f"{each.name} {each.count}" for each in _latest_first(progress)]
+        parts = [f"{each.name} {each.count}" for each in _sort_phases(progress)]
         # Work of no agent has no panel.
         parts += [work_text(each.work) for each in progress.working.values() if not each.work.agent_id]
         lines = (status, _cut(f"  {' · '.join(parts)}")) if parts else (status,)
@@ -179,7 +179,7 @@ def _is_in_open_phase(progress: DebateProgress, agent: AgentProgress) -> bool:
     return any(each.is_of(work.activity, work.round) for each in progress.phases)
 
 
-def _latest_first(progress: DebateProgress) -> Sequence[PhaseProgress]:
+def _sort_phases(progress: DebateProgress) -> Sequence[PhaseProgress]:
     """Return the open phases, those that are worked at first, and of these the latest."""
     works = [each.work for each in progress.working.values()]
 

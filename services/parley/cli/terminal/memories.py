@@ -7,7 +7,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.cli.terminal.markdown import plain_text
-from parley.cli.terminal.words import enum_text, local_time_text, one_line, relation_text
+from parley.cli.terminal.words import enum_text, local_time_text, relation_text, to_line
 from parley.runtime.printable import printable, printable_line
 from parley.runtime.safe_markdown import inline, list_item, to_safe_markdown
 from parley.runtime.work_words import probability_text
@@ -93,7 +93,7 @@ def _dissent_lines(dissents: Sequence[Objection], width: int) -> Iterator[str]:
     if dissents:
         first, others = dissents[0], len(dissents) - 1
         more = f" (and {others} more)" if others else ""
-        agent = one_line(first.agent_id, 32)
+        agent = to_line(first.agent_id, 32)
         yield _wrap(f"Against it: {agent}: {first.text}", width - len(more), 1)[0] + more
 
 
@@ -141,7 +141,7 @@ def position_lines(number: int, position: LedgerPosition, width: int) -> Iterato
     """Yield the lines of where an agent stood, with what it changed, shortened, and a blank one."""
     inner = width - len(_INDENT)
     side = _side_text(is_for=position.for_decision) if position.HasField("for_decision") else ""
-    agent = one_line(position.agent_name or position.agent_id, _MAX_NAME)
+    agent = to_line(position.agent_name or position.agent_id, _MAX_NAME)
     stand = _wrap(f"{agent}{side}: {position.stand}", inner, _MAX_QUESTION_LINES)
     yield f"{f'{number}.':<{len(_INDENT)}}{stand[0]}"
     below = [

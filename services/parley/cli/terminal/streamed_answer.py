@@ -42,7 +42,7 @@ def _to_markdown(value: Any) -> str:
         case str():
             return value.strip()
         case dict():
-            return "\n\n".join(_labelled(name, words) for name, words in _words_of_fields(value))
+            return "\n\n".join(_label(name, words) for name, words in _words_of_fields(value))
         case list():
             return "\n".join(f"- {_indent(_item(each))}" for each in value if _item(each))
         case _:
@@ -54,7 +54,7 @@ def _item(value: Any) -> str:
     if not isinstance(value, dict):
         return _to_markdown(value)
     first, *others = [*_words_of_fields(value)] or [("", "")]
-    return "\n\n".join((first[1], *(_labelled(name, words) for name, words in others)))
+    return "\n\n".join((first[1], *(_label(name, words) for name, words in others)))
 
 
 def _words_of_fields(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -66,7 +66,7 @@ def _words_of_fields(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield name.replace("_", " ").capitalize(), words
 
 
-def _labelled(label: str, words: str) -> str:
+def _label(label: str, words: str) -> str:
     gap = "\n\n" if "\n" in words or _MARKUP.match(words) else " "
     return f"**{label}:**{gap}{words}"
 

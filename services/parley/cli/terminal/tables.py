@@ -7,7 +7,7 @@ from typing import Final
 
 from parley.cli.printing import print_line
 from parley.cli.terminal.debate_overview import status_text
-from parley.cli.terminal.words import enum_text, local_time_text, one_line
+from parley.cli.terminal.words import enum_text, local_time_text, to_line
 from parley.client import DebateSummary
 from parley.runtime.printable import printable_line
 from parley.v1.agent_pb2 import Agent, Tool
@@ -89,7 +89,7 @@ def route_rows(listed: ListAvailableAgentsResponse) -> list[tuple[str, ...]]:
             breaker += f" until {route.retry_at.ToDatetime().strftime('%H:%M:%S')}"
         name = f"{route.name} (this machine)" if route.local else route.name
         context = f"{route.context_tokens:,}" if route.context_tokens else "not known"
-        rows.append((name, context, breaker, str(route.in_flight), one_line(route.last_failure, _WIDTH)))
+        rows.append((name, context, breaker, str(route.in_flight), to_line(route.last_failure, _WIDTH)))
     rows += [(f"{provider}/MODEL (any model)", "", "", "", "") for provider in listed.open_providers]
     return rows
 
@@ -112,6 +112,6 @@ def debate_rows(found: Sequence[DebateSummary], *, interrupted: bool, narrow: bo
     for each in found:
         status = status_text(each.status, interrupted=interrupted) + (", imported" if each.imported else "")
         rows.append(
-            (each.id, status, local_time_text(each.create_time), one_line(each.question, _QUESTION_WIDTH))
+            (each.id, status, local_time_text(each.create_time), to_line(each.question, _QUESTION_WIDTH))
         )
     return [(row[0], row[1], row[3]) for row in rows] if narrow else rows

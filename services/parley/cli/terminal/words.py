@@ -161,12 +161,12 @@ SHORT_WIDTH: Final = 60
 """The characters of a text that stands in a line with more, such as the question of a debate."""
 
 
-def one_line(text: str, width: int) -> str:
+def to_line(text: str, width: int) -> str:
     """Return the text on one line, cut to the width."""
     return _cut(printable_line(text), width)
 
 
-def first_line(text: str, width: int) -> str:
+def find_first_line(text: str, width: int) -> str:
     """Return the first line that is not blank, cut to the width; empty if there is none."""
     return _cut(next((line.strip() for line in printable(text).splitlines() if line.strip()), ""), width)
 

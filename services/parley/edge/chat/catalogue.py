@@ -29,7 +29,7 @@ class Catalogue:
         """Return a model. Raise ParleyError, which names the known ones."""
         found = self._models.get(name)
         if found is None:
-            raise _unknown(name, self._models)
+            raise _create_unknown_error(name, self._models)
         return found
 
     def describe(self, model: Model) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def go_unattended(spec: DebateSpec) -> None:
         spec.moderated.checkpoints = False
 
 
-def _unknown(name: str, known: Iterable[str]) -> ParleyError:
+def _create_unknown_error(name: str, known: Iterable[str]) -> ParleyError:
     error = not_found("model", name[:100])
     error.message += f"; there are {', '.join(known)}"
     return error

@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
-from parley.gateway.prompt.sanitizer import one_line
+from parley.gateway.prompt.sanitizer import to_line
 from parley.runtime.python_process import python_command, run_filter
 
 _MAX_FENCES: Final = 4
@@ -55,7 +55,7 @@ def decode(text: str) -> Any:
     try:
         return _decoder.decode(text)
     except (ValueError, RecursionError) as error:
-        raise NotJson(one_line(str(error))) from None
+        raise NotJson(to_line(str(error))) from None
 
 
 def find_values(text: str) -> Iterator[tuple[Any, bool]]:

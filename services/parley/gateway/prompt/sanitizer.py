@@ -101,7 +101,7 @@ def clean_value(value: Any, levels: int = MAX_LEVELS) -> Any:
     return {clean(key): clean_value(each, levels - 1) for key, each in value.items()}
 
 
-def one_line(text: str, limit: int = 300) -> str:
+def to_line(text: str, limit: int = 300) -> str:
     """Return a clean text as one line for a message, shortened in its middle of words if it is long."""
     line = " ".join(clean(text, 4 * limit).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"

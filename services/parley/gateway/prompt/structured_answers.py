@@ -14,7 +14,7 @@ from parley.gateway.prompt.bounded_work import InapplicableSchemaError, TooMuchW
 from parley.gateway.prompt.fit_schema import fit_value, required_texts
 from parley.gateway.prompt.plain_answers import fills_form
 from parley.gateway.prompt.read_json import NotJson, decode, find_values, is_alone, repair
-from parley.gateway.prompt.sanitizer import clean_value, one_line
+from parley.gateway.prompt.sanitizer import clean_value, to_line
 
 if TYPE_CHECKING:  # heavy: providers are asked about their models before there is any schema
     from parley.gateway.prompt.bounded_schema import SchemaCheck
@@ -118,12 +118,12 @@ class AnswerShape:
             raise InvalidAnswer(str(problem), is_json=True) from None
         except InapplicableSchemaError as problem:
             raise InvalidAnswer(
-                f"the schema cannot be applied: {one_line(str(problem))}", is_json=True
+                f"the schema cannot be applied: {to_line(str(problem))}", is_json=True
             ) from None
         if error is None:
             return text
         where = error.json_path.removeprefix("$").lstrip(".") or "the answer"
-        message = f"{where}: {one_line(error.message)}"
+        message = f"{where}: {to_line(error.message)}"
         if not isinstance(read, dict):
             raise InvalidAnswer(message, is_json=True)
         given = given if isinstance(given, dict) else {}
@@ -196,13 +196,13 @@ def parse_shape(name: str, text: str, *, accepts_prose: bool = False) -> AnswerS
         schema = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(schema, allow_nan=False)  # no number such as 1e999, which no endpoint can be sent
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"json_schema: is not JSON: {one_line(str(error))}") from None
+        raise ValueError(f"json_schema: is not JSON: {to_line(str(error))}") from None
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError("json_schema: must be the schema of an object")
     try:
         check = SchemaCheck(schema)
     except ValueError as error:
-        raise ValueError(f"json_schema: {one_line(str(error))}") from None
+        raise ValueError(f"json_schema: {to_line(str(error))}") from None
     shape = AnswerShape(name, schema, text, _allows_strict(schema), accepts_prose, check)
     _known_shapes[name, text, accepts_prose] = shape
     return shape

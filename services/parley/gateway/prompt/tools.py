@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from parley.gateway.prompt.documents import Documents, NotFound
-from parley.gateway.prompt.sanitizer import clean, clean_value, one_line
+from parley.gateway.prompt.sanitizer import clean, clean_value, to_line
 from parley.runtime.contract_settings import default_of
 from parley.v1 import agent_pb2
 from parley.v1.gateway_pb2 import PromptPart
@@ -158,7 +158,7 @@ def run_tool(documents: Documents, allowed: Sequence[str], request: ToolRequest)
 def describe_use(request: ToolRequest, result: ToolResult) -> agent_pb2.ToolCall:
     """Return a tool call as the caller gets it with the answer."""
     return agent_pb2.ToolCall(
-        name=one_line(request.name, _MAX_NAME) or "unknown",
+        name=to_line(request.name, _MAX_NAME) or "unknown",
         arguments=clean(request.arguments, _ARGUMENTS_KEPT),
         failed=result.failed,
         characters=len(result.text),
@@ -167,7 +167,7 @@ def describe_use(request: ToolRequest, result: ToolResult) -> agent_pb2.ToolCall
 
 def _run_checked(documents: Documents, allowed: Sequence[str], request: ToolRequest) -> str:
     if request.name not in allowed:
-        name = one_line(request.name, _MAX_NAME)
+        name = to_line(request.name, _MAX_NAME)
         raise _WrongArgumentsError(f"There is no tool {name!r}. Tools: {', '.join(allowed)}.")
     given = _parse_arguments(request.arguments)
     if not isinstance(given, dict):
@@ -188,7 +188,7 @@ def _parse_arguments(arguments: str) -> Any:
     try:
         return clean_value(json.loads(arguments)) if arguments.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise _WrongArgumentsError(f"The arguments are not JSON: {one_line(str(error), 120)}.") from None
+        raise _WrongArgumentsError(f"The arguments are not JSON: {to_line(str(error), 120)}.") from None
 
 
 def _get_text(given: Mapping[str, Any], name: str) -> str:

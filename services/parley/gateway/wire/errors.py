@@ -32,7 +32,7 @@ from parley.gateway.failures import (
     Failure,
     FailureKind,
 )
-from parley.gateway.prompt.sanitizer import one_line
+from parley.gateway.prompt.sanitizer import to_line
 from parley.gateway.wire.openai_parts import APIConnectionError, APIStatusError
 
 TRANSPORT_ERRORS: Final = (
@@ -128,7 +128,7 @@ def of_error_object(error: object) -> Failure:
     """Return the failure that an error in mid-stream, or in a body of status 200, stands for."""
     given: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
     words = " ".join(str(given.get(name) or "") for name in ("message", "code", "type"))
-    kind = _by_code(given) or _by_words(words) or SERVER_ERROR
+    kind = _find_kind_by_code(given) or _find_kind_by_words(words) or SERVER_ERROR
     code = given.get("code")
     if kind is SERVER_ERROR and isinstance(code, int):
         kind = {402: QUOTA, 429: RATE_LIMIT, 401: AUTH, 403: AUTH, 408: TIMEOUT, 400: BAD_REQUEST}.get(
@@ -162,7 +162,7 @@ def of_transport(error: BaseException) -> Failure:
     if isinstance(root, TimeoutError):
         return Failure(TIMEOUT, "the endpoint was silent for too long")
     if isinstance(root, aiohttp.ClientHttpProxyError):
-        return Failure(CONNECTION, f"the proxy refuses: {root.status} {one_line(root.message, 120)}")
+        return Failure(CONNECTION, f"the proxy refuses: {root.status} {to_line(root.message, 120)}")
     if isinstance(root, aiohttp.ClientResponseError | aiohttp.InvalidURL | UnicodeError):
         return Failure(UNREADABLE_ANSWER, f"the answer is not proper HTTP: {type(root).__name__}")
     return Failure(CONNECTION, f"the connection was lost: {type(root).__name__}")
@@ -230,17 +230,17 @@ def _kind(error: APIStatusError, status: int) -> FailureKind:
         return UNKNOWN_MODEL if _is_unknown_model(error) else NO_SUCH_ENDPOINT
     if status == 429:
         return QUOTA if _QUOTA.search(text_of(error)) else RATE_LIMIT
-    by_code = _by_code(error.body) if isinstance(error.body, Mapping) else None
+    by_code = _find_kind_by_code(error.body) if isinstance(error.body, Mapping) else None
     if by_code is not None and by_code in {CONTEXT_OVERFLOW, UNKNOWN_MODEL, CONTENT_REFUSED, QUOTA}:
         return by_code
-    return _by_words(text_of(error)) or BAD_REQUEST
+    return _find_kind_by_words(text_of(error)) or BAD_REQUEST
 
 
 def _is_unknown_model(error: APIStatusError) -> bool:
     return error.code == "model_not_found" or error.param == "model" or bool(_MODEL.search(text_of(error)))
 
 
-def _by_code(error: Mapping[str, Any]) -> FailureKind | None:
+def _find_kind_by_code(error: Mapping[str, Any]) -> FailureKind | None:
     for name in ("code", "type"):
         kind = _BY_CODE.get(str(error.get(name)))
         if kind is not None:
@@ -248,7 +248,7 @@ def _by_code(error: Mapping[str, Any]) -> FailureKind | None:
     return None
 
 
-def _by_words(words: str) -> FailureKind | None:
+def _find_kind_by_words(words: str) -> FailureKind | None:
     if _OVERFLOW.search(words):
         return CONTEXT_OVERFLOW
     if _NO_MODEL.search(words):
@@ -263,7 +263,7 @@ def _describe_redirect(headers: Mapping[str, str]) -> str:
         host = urlsplit(headers.get("location", "")).netloc.rpartition("@")[2]
     except ValueError:
         host = ""
-    where = f"redirects to {one_line(host, 120)}" if host else "redirects"
+    where = f"redirects to {to_line(host, 120)}" if host else "redirects"
     return f"the endpoint {where}; no redirect is followed, so base_url must be the address itself"
 
 
@@ -275,7 +275,7 @@ def _first_line(body: object, otherwise: str) -> str:
     text = str(said or otherwise)
     if text.lstrip().startswith("<"):  # a page of some proxy
         text = re.sub(r"<[^>]*>", " ", text[:2000])
-    return one_line(text, 200)
+    return to_line(text, 200)
 
 
 def _os_error(error: aiohttp.ClientConnectorError) -> str:
@@ -283,4 +283,4 @@ def _os_error(error: aiohttp.ClientConnectorError) -> str:
     said = cause.strerror or str(cause) or type(cause).__name__
     if cause.errno and "Connect call failed" in said:  # asyncio's words, which repeat the address
         said = os.strerror(cause.errno).lower()
-    return one_line(said, 120)
+    return to_line(said, 120)

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic_core import from_json, to_json
 
-from parley.gateway.prompt.sanitizer import one_line
+from parley.gateway.prompt.sanitizer import to_line
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def as_count(value: object, most: int = MAX_TOKENS) -> int:
 
 def as_name(value: object) -> str:
     """Return what an endpoint calls something, in one printable line of at most 200 characters."""
-    return "".join(filter(str.isprintable, one_line(as_text(value), _MAX_NAME)))
+    return "".join(filter(str.isprintable, to_line(as_text(value), _MAX_NAME)))
 
 
 def count_written_tokens(usage: Mapping[str, Any], read: str, written: str) -> int:

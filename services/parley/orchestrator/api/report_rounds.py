@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from parley.orchestrator.api.report_contribution import contribution_block, outside_round_block
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
-from parley.runtime.safe_markdown import folded, inline
+from parley.runtime.safe_markdown import fold, inline
 from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Contribution
 
@@ -18,11 +18,11 @@ def rounds_sections(page: ReportPage) -> Iterator[str]:
     early, late = _split_outside_rounds(page)
     if early:
         yield "## Before the rounds"
-        yield from folded(_count_words(page, _group(early)), _outside(page, early))
+        yield from fold(_count_words(page, _group(early)), _outside(page, early))
     yield from _rounds(page)
     if late:
         yield "## After the rounds"
-        yield from folded(_count_words(page, _group(late)), _outside(page, late))
+        yield from fold(_count_words(page, _group(late)), _outside(page, late))
 
 
 def _split_outside_rounds(page: ReportPage) -> tuple[list[Contribution], list[Contribution]]:
@@ -59,7 +59,7 @@ def _rounds(page: ReportPage) -> Iterator[str]:
     for number in numbers:
         yield f"### Round {number}"
         if activities := by_round[number]:
-            yield from folded(_count_words(page, activities), _round(page, number, activities))
+            yield from fold(_count_words(page, activities), _round(page, number, activities))
         else:
             yield "Nothing was contributed."
 

@@ -50,11 +50,11 @@ _SETTINGS_OF_FORMATS = frozenset(
 def check_id(debate_id: str) -> str:
     """Return a `debate_id` that is well formed. Raises ParleyError for any other."""
     if not DEBATE_ID.fullmatch(debate_id):
-        raise invalid_argument([FieldViolation("debate_id", _not_debate_id(debate_id))])
+        raise invalid_argument([FieldViolation("debate_id", _describe_bad_id(debate_id))])
     return debate_id
 
 
-def _not_debate_id(text: str) -> str:
+def _describe_bad_id(text: str) -> str:
     return f"{text[:80]!r} is not a debate id"
 
 
@@ -70,7 +70,7 @@ def check_request_id(violations: Violations, request_id: str) -> None:
 def check_debate_id(violations: Violations, debate_id: str) -> None:
     """Note a `debate_id` that has the wrong form."""
     if not DEBATE_ID.fullmatch(debate_id):
-        violations.add("debate_id", _not_debate_id(debate_id))
+        violations.add("debate_id", _describe_bad_id(debate_id))
 
 
 def check_name(violations: Violations, name: str) -> None:

@@ -141,11 +141,11 @@ class DeliveryStore:
 
     async def list_due(self, now: datetime, limit: int) -> Sequence[StoredDelivery]:
         """Return up to `limit` deliveries that are to be sent now, the longest due first."""
-        return await self._find({"state": PENDING, "due": _until(now)}, Order("due"), limit=limit)
+        return await self._find({"state": PENDING, "due": _select_due(now)}, Order("due"), limit=limit)
 
     async def list_due_of(self, hook: str, now: datetime, limit: int) -> Sequence[StoredDelivery]:
         """Return those of one hook, as `list_due` does."""
-        where: Where = {"hook": hook, "state": PENDING, "due": _until(now)}
+        where: Where = {"hook": hook, "state": PENDING, "due": _select_due(now)}
         return await self._find(where, Order("due"), limit=limit)
 
     async def find_first(self, lane: str) -> StoredDelivery | None:
@@ -224,7 +224,7 @@ class DeliveryStore:
         return await find_readable(find, limit, _delivery, _KIND)
 
 
-def _until(now: datetime) -> Below:
+def _select_due(now: datetime) -> Below:
     # "~" sorts after the end of the time, so that what is due now is included
     return Below(f"{time_text(now)}~")
 

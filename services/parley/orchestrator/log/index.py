@@ -385,11 +385,11 @@ class DebateIndex:
 
 def _update_owned(record: DebateRecord, epoch: int, changes: Mapping[str, Any], news_at: str) -> Update:
     """Return an update under an epoch, with the mark of news unless `news_at` is empty."""
-    marked = {**changes, "news": _news(news_at)} if news_at else changes
+    marked = {**changes, "news": _create_news(news_at)} if news_at else changes
     return Update(DEBATES, record.key, marked, {"epoch": epoch})
 
 
-def _news(updated: str) -> str:
+def _create_news(updated: str) -> str:
     """Return a mark that no other one equals: what is written at the same time is other news."""
     return f"{updated}/{secrets.token_hex(4)}"
 

@@ -55,7 +55,7 @@ def answers_of(letter: Letters, made: Contribution) -> str:
 
 
 def _answer_line(letter: Letters, answer: IssueAnswer) -> str:
-    reason = f": {_one_line(answer.reason)}" if answer.reason else ""
+    reason = f": {_join_lines(answer.reason)}" if answer.reason else ""
     name = issue_name(letter(answer.critic_agent_id), answer.number)
     return f"- issue {name}, {STATUS_WORDS[answer.status]}{reason}"
 
@@ -129,16 +129,16 @@ def _track_issues(
 
 
 def _line(each: _NamedIssue) -> str:
-    reason = f" Agent's answer: {_one_line(each.answer.reason)}" if each.answer.reason else ""
-    suggestion = f" Suggestion: {_one_line(each.issue.suggestion)}" if each.issue.suggestion else ""
+    reason = f" Agent's answer: {_join_lines(each.answer.reason)}" if each.answer.reason else ""
+    suggestion = f" Suggestion: {_join_lines(each.issue.suggestion)}" if each.issue.suggestion else ""
     status = STATUS_WORDS[each.answer.status]
-    text = _one_line(each.issue.text)
+    text = _join_lines(each.issue.text)
     return f"- issue {each.name}, {severity_text(each.severity)}, {status}: {text}{suggestion}{reason}"
 
 
 def _earlier_line(each: _NamedIssue) -> str:
-    text = _truncate(_one_line(each.issue.text), _MAX_EARLIER_CHARACTERS)
-    reason = _truncate(_one_line(each.answer.reason), _MAX_EARLIER_CHARACTERS)
+    text = _truncate(_join_lines(each.issue.text), _MAX_EARLIER_CHARACTERS)
+    reason = _truncate(_join_lines(each.answer.reason), _MAX_EARLIER_CHARACTERS)
     answer = f" Agent's answer: {reason}" if reason else ""
     status = STATUS_WORDS[each.answer.status]
     return (
@@ -155,13 +155,13 @@ def _agreement(letter: Letters, made: Contribution) -> str:
     if not made.critique.HasField("agrees"):
         return ""
     finds = "" if made.critique.issues else ", and named no issue"
-    remarks = _truncate(_one_line(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
+    remarks = _truncate(_join_lines(made.critique.remarks), _MAX_REMARKS_CHARACTERS)
     agreed = "agreed" if made.critique.agrees else "did not agree"
     line = f"- agent {letter(made.agent)} {agreed} with the proposal before it was refined{finds}"
     return f"{line}{': ' if remarks else ''}{remarks}"
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 

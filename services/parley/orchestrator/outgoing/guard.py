@@ -110,11 +110,11 @@ def describe_failure(error: Exception) -> str:
     """Return why a request failed in one line, without the address, which may be a secret."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = getattr(error.certificate_error, "verify_message", "") or "it could not be checked"
-        return _one_line(f"its certificate is refused: {why}")
-    return _one_line(str(getattr(error, "strerror", None) or type(error).__name__))
+        return _join_lines(f"its certificate is refused: {why}")
+    return _join_lines(str(getattr(error, "strerror", None) or type(error).__name__))
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_REASON]
 
 

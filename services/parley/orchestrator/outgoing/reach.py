@@ -58,7 +58,7 @@ class Reach(Struct, frozen=True):
 
     def names_address(self, address: Address) -> bool:
         """Return whether an address is in a network that the operator names."""
-        return any(_is_in(each, self.networks) for each in _meant(address))
+        return any(_is_in(each, self.networks) for each in _list_meant(address))
 
     def allows(self, address: Address) -> bool:
         """Return whether an address may be reached."""
@@ -74,7 +74,7 @@ class Reach(Struct, frozen=True):
 
     def check_sight(self, url: URL) -> None:
         """Raise OutOfReachError for a URL that cannot be reached, as far as one sees without asking where its host is."""
-        address = _written_address(url.raw_host or "")
+        address = _parse_address(url.raw_host or "")
         if address is not None:
             self.check_addresses(url, (address,))
         elif not self.networks and not self.names_host(url.raw_host or ""):
@@ -93,11 +93,11 @@ def is_public(address: Address) -> bool:
         and not (each.is_reserved and each not in _NAT64)
         and not (isinstance(each, IPv6Address) and each.is_site_local)
         and not _is_in(each, _NOT_PUBLIC)
-        for each in _meant(address)
+        for each in _list_meant(address)
     )
 
 
-def _written_address(host: str) -> Address | None:
+def _parse_address(host: str) -> Address | None:
     """Return the address that a host is by how it is written: `localhost` is this machine's."""
     try:
         return ip_address("127.0.0.1" if host.lower().removesuffix(".") == "localhost" else host)
@@ -113,7 +113,7 @@ def _is_in(address: Address, networks: Sequence[Network]) -> bool:
     return any(address in each for each in networks)
 
 
-def _meant(address: Address) -> tuple[Address, ...]:
+def _list_meant(address: Address) -> tuple[Address, ...]:
     """Return the addresses that are reached by one: IPv6 can hold one of IPv4."""
     if isinstance(address, IPv4Address):
         return (address,)

@@ -89,7 +89,7 @@ class _ServiceCaller:
             if _is_unavailable(error):
                 raise StepError(f"{service.upper()}_AWAY", _explain_absence(service, details)) from error
             raise StepError(
-                details.reason or details.code.name, f"{service}: {_one_line(details)}"
+                details.reason or details.code.name, f"{service}: {_join_lines(details)}"
             ) from error
         self._waits_for_restart = True
         return found
@@ -103,7 +103,7 @@ async def _await_write(service: str, answer: Awaitable[T]) -> T:
         details = from_rpc_error(error)
         if _is_unavailable(error):
             raise ServiceUnavailableError(_explain_absence(service, details)) from error
-        raise StepError(details.reason or details.code.name, f"{service}: {_one_line(details)}") from error
+        raise StepError(details.reason or details.code.name, f"{service}: {_join_lines(details)}") from error
 
 
 def _is_restarting(error: BaseException) -> bool:
@@ -123,10 +123,10 @@ def _is_unavailable(error: grpc.aio.AioRpcError) -> bool:
 def _explain_absence(service: str, error: ParleyError) -> str:
     if error.code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"{service} did not answer in time"
-    return f"{service} is away: {_one_line(error)}"
+    return f"{service} is away: {_join_lines(error)}"
 
 
-def _one_line(error: ParleyError) -> str:
+def _join_lines(error: ParleyError) -> str:
     return " ".join(error.message.split())
 
 

@@ -147,13 +147,13 @@ async def _ask_vote(debate: Debate, voter: Agent, able: Sequence[Agent]) -> str:
     prompt = (*preamble(debate, voter, documents=False), user_part(_VOTE_PROMPT.format(roles=roles)))
     schema = prompt_schema(_JudgeBallot)
     schema["properties"]["choice"]["maximum"] = len(shown)
-    shape = AnswerShape("judge_ballot", _JudgeBallot, schema_text(schema), partial(_rendered, shown))
+    shape = AnswerShape("judge_ballot", _JudgeBallot, schema_text(schema), partial(_render, shown))
     cast = await debate.ask_structured(key, voter, Task(JUDGE_VOTE.create_work(voter.id), prompt), shape)
     if isinstance(cast, StepFailed) or cast.choice > len(shown):
         return ""
     return shown[cast.choice - 1].id
 
 
-def _rendered(shown: Sequence[Agent], ballot: _JudgeBallot) -> str:
+def _render(shown: Sequence[Agent], ballot: _JudgeBallot) -> str:
     choice = shown[ballot.choice - 1].id if ballot.choice <= len(shown) else "nobody that stands for it"
     return f"Votes for {choice}: {' '.join(ballot.reason.split())}"

@@ -94,7 +94,7 @@ class ParsedIssue(BaseModel):
 
     @field_validator("severity", mode="before")
     @classmethod
-    def _none_if_invalid(cls, given: Any) -> int | None:
+    def _read_severity(cls, given: Any) -> int | None:
         number = number_or_none(given, 0, _MAX_SEVERITY)
         return None if number is None else int(number + 0.5)
 

@@ -20,6 +20,7 @@ from parley.orchestrator.phases.schemas import (
     prompt_schema,
     schema_text,
     valid_items,
+    whole_or_none,
 )
 from parley.orchestrator.phases.scoring import score_anchors
 from parley.orchestrator.phases.situation import call_by_letters, common_preamble, describe_agents, quote_work
@@ -86,7 +87,7 @@ class _ParsedProposal(BaseModel):
 
     @field_validator("score", mode="before")
     @classmethod
-    def _none_if_invalid(cls, given: Any) -> float | None:
+    def _read_score(cls, given: Any) -> float | None:
         return number_or_none(given, 0, _MAX_SCORE)
 
 
@@ -115,13 +116,12 @@ class Judgement(BaseModel):
 
     @field_validator("position", mode="before")
     @classmethod
-    def _whole_or_none(cls, given: Any) -> int | None:
-        number = number_or_none(given, 0, _MAX_POSITIONS)
-        return int(number) if number is not None and number.is_integer() else None
+    def _read_position(cls, given: Any) -> int | None:
+        return whole_or_none(given, 0, _MAX_POSITIONS)
 
     @field_validator("position_confidence", mode="before")
     @classmethod
-    def _zero_if_invalid(cls, given: Any) -> float:
+    def _read_confidence(cls, given: Any) -> float:
         return number_or_none(given, 0, 1) or 0.0
 
     @model_validator(mode="after")

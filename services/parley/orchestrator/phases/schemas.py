@@ -85,6 +85,12 @@ def number_or_none(given: Any, low: float, high: float) -> float | None:
     return float(given) if _is_number(given) and low <= given <= high else None
 
 
+def whole_or_none(given: Any, low: float, high: float) -> int | None:
+    """Return a whole number in this range; None for anything else."""
+    number = number_or_none(given, low, high)
+    return int(number) if number is not None and number.is_integer() else None
+
+
 def clamped_or_none(given: Any, low: float, high: float) -> float | None:
     """Return a number cut to this range; None for anything else, also for NaN and Infinity."""
     if not _is_number(given) or (isinstance(given, float) and not math.isfinite(given)):

@@ -108,7 +108,7 @@ async def ask(given: dict[str, Any], limit: Any) -> dict[str, str]:
     except TimeoutError:
         return {"error": f"it did not answer within {given['seconds']:g} s"}
     except Exception as error:  # noqa: BLE001 - whatever the server made the SDK raise, it is the server's error
-        return {"error": server.trouble or f"it failed: {_first(error)}"}
+        return {"error": server.trouble or f"it failed: {_describe_first(error)}"}
 
 
 async def _call(server: Server, given: dict[str, Any]) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _text_of(block: Any) -> str:
     return str(getattr(block, "text", "") or getattr(getattr(block, "resource", None), "text", ""))
 
 
-def _first(error: BaseException) -> str:
+def _describe_first(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"[:500]

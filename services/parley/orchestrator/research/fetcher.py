@@ -102,7 +102,7 @@ class Fetcher(Struct, frozen=True):
         guard = Guard(self.reach, self.resolve)
         async with guard.request("GET", url, headers=_HEADERS, seconds=self.seconds) as response:
             if response.status in _REDIRECTS:
-                return _redirected(url, response.headers.get("Location", ""))
+                return _follow_redirect(url, response.headers.get("Location", ""))
             if response.status != 200:
                 raise FetchError(f"it answered with status {response.status}")
             if response.content_type.lower() not in _TYPES:
@@ -133,7 +133,7 @@ class Fetcher(Struct, frozen=True):
             raise FetchError("its compressed text is broken") from None
 
 
-def _redirected(url: URL, location: str) -> URL:
+def _follow_redirect(url: URL, location: str) -> URL:
     if not location:
         raise FetchError("it redirects to nowhere")
     return url.join(parse_address(location)).with_fragment(None)

@@ -38,13 +38,17 @@ def read_feed(body: bytes, given: dict[str, Any]) -> tuple[str, str]:
     if not found.version:
         raise ValueError("it is no feed of RSS or Atom")
     entries = [
-        "\n".join(filter(None, (_plain(each, "title"), each.get("published", ""), _plain(each, "summary"))))
+        "\n".join(
+            filter(
+                None, (_read_plain(each, "title"), each.get("published", ""), _read_plain(each, "summary"))
+            )
+        )
         for each in found.entries[:_MOST_ENTRIES]
     ]
     return found.feed.get("title", ""), "\n\n".join(entries)
 
 
-def _plain(entry: Any, name: str) -> str:
+def _read_plain(entry: Any, name: str) -> str:
     return " ".join(_TAG.sub(" ", entry.get(name, "")).split())[:1000]
 
 

@@ -59,7 +59,7 @@ def put_together(pieces: Sequence[StepDelta], events: Sequence[Envelope]) -> Ite
         yield tuple(batch)
 
 
-def one_by_one(pieces: Sequence[StepDelta], events: Sequence[Envelope]) -> Iterator[Batch]:
+def yield_one_by_one(pieces: Sequence[StepDelta], events: Sequence[Envelope]) -> Iterator[Batch]:
     """Yield each piece of text and each event alone."""
     for piece in pieces:
         yield (piece,)

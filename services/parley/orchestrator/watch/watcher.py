@@ -14,7 +14,7 @@ from msgspec import Struct
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import GENESIS, Envelope, open_entry
 from parley.orchestrator.log.reading import log_name, open_in_thread_if_large
-from parley.orchestrator.watch.batches import Batch, one_by_one, put_together
+from parley.orchestrator.watch.batches import Batch, put_together, yield_one_by_one
 from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
 from parley.orchestrator.watch.feed import Feed, Feeds
 from parley.orchestrator.watch.live_text import LiveText, TextListener
@@ -97,7 +97,7 @@ class DebateWatcher(Struct, frozen=True):
         with self.deltas.listen(tenant, debate, news) as listener:
             while True:
                 news.clear()
-                for each in one_by_one(listener.take(), ()):
+                for each in yield_one_by_one(listener.take(), ()):
                     yield each
                 if heartbeats.is_due:
                     heartbeats.reset()
@@ -117,7 +117,7 @@ class DebateWatcher(Struct, frozen=True):
         pieces = _take_current(listener, feed, cursor.last)
         kept = feed.events_after(cursor.last)
         events = await self._read_next(cursor) if kept is None else kept
-        batches = tuple(put_together(pieces, events) if together else one_by_one(pieces, events))
+        batches = tuple(put_together(pieces, events) if together else yield_one_by_one(pieces, events))
         if kept is not None:
             feed.batches.keep(place, batches)
         return batches

@@ -149,7 +149,7 @@ class DataKeys:
         return Rewrapping(wrapped, unreadable)
 
     async def _rewrap(self, document: Document) -> bool:
-        place, before = _place(document.key), _wrapped(document)
+        place, before = _place(document.key), _read_wrapped(document)
         wrapped = await self._wrapping.wrap(await self._wrapping.unwrap(before, place), place)
         return await self._documents.update(
             DATA_KEYS, document.key, _fields(wrapped), {"wrapped_by": before.by}
@@ -175,7 +175,7 @@ class DataKeys:
         async with self._unwrapping.setdefault(id_, asyncio.Lock()):  # many ask for one key at a time
             if kept := self._find_kept(id_):
                 return kept
-            key = DataKey(id_, await self._wrapping.unwrap(_wrapped(document), _place(document.key)))
+            key = DataKey(id_, await self._wrapping.unwrap(_read_wrapped(document), _place(document.key)))
             _keep(self._kept, id_, key)
             return key
 
@@ -200,7 +200,7 @@ def _fields(wrapped: Wrapped) -> Mapping[str, str]:
     return {"wrapped_by": wrapped.by, "wrapped": base64.b64encode(wrapped.data).decode()}
 
 
-def _wrapped(document: Document) -> Wrapped:
+def _read_wrapped(document: Document) -> Wrapped:
     try:
         data = base64.b64decode(str(document.fields["wrapped"]), validate=True)
         return Wrapped(str(document.fields["wrapped_by"]), data)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.gateway.prompt.sanitizer import TextSanitizer, clean, clean_value, one_line
+from parley.gateway.prompt.sanitizer import TextSanitizer, clean, clean_value, to_line
 
 ODD = "\x00\x07\t\n\r\x1b\x7f\x85\x9f\u00ad\u200b\u200d\u200e\u2028\u2029\u202e\u2066\ufeff\ufffe\ud83d\ude00\ud800\U000e0041"
 texts = st.text(alphabet=st.one_of(st.sampled_from(ODD), st.characters(codec=None)), max_size=60)
@@ -57,5 +57,5 @@ def test_json_values_are_clean_to_the_last_key() -> None:
 
 
 def test_a_message_is_one_line_of_bounded_length() -> None:
-    assert one_line("a\n  b\x00\tc") == "a b c"
-    assert len(one_line("word " * 500, 100)) == 100
+    assert to_line("a\n  b\x00\tc") == "a b c"
+    assert len(to_line("word " * 500, 100)) == 100

@@ -15,9 +15,9 @@ _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 def slack_body(text: str, links: Links) -> dict[str, Any]:
     """Return the body for a text. What agents wrote stands in plain text, in which Slack makes no link and no mention."""
     title, rest = split_text(text)
-    blocks = [{"type": "header", "text": _plain(title, _MAX_TITLE)}] if title else []
+    blocks = [{"type": "header", "text": _create_plain_text(title, _MAX_TITLE)}] if title else []
     if rest:
-        blocks.append({"type": "section", "text": _plain(rest, _MAX_TEXT)})
+        blocks.append({"type": "section", "text": _create_plain_text(rest, _MAX_TEXT)})
     for shown, url in links:
         linked = f"<{fit(url, _MAX_TEXT - 200, _ESCAPES)}|{shown}>"
         blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": linked}})
@@ -29,5 +29,5 @@ def slack_body(text: str, links: Links) -> dict[str, Any]:
     }
 
 
-def _plain(text: str, maximum: int) -> dict[str, Any]:
+def _create_plain_text(text: str, maximum: int) -> dict[str, Any]:
     return {"type": "plain_text", "text": fit(text, maximum, _ESCAPES), "emoji": False}

@@ -28,7 +28,7 @@ def describe_effect_of_decision(
     first = {stand.agent: named.names.get(stand.words) for stand in reversed(stands)}
     last = {stand.agent: named.names.get(stand.words) for stand in stands}
     if made is not None:
-        decided = _decided(made.decision, first, last)
+        decided = _find_decided_position(made.decision, first, last)
         _warn_of_other_answer(arena, named.answer, decided)
         named = replace(named, answer=decided)
     ballots = replace(
@@ -51,7 +51,7 @@ def _warn_of_other_answer(arena: Discussion, taken: str | None, decided: str | N
         arena.debate.warn("answer-position", message)
 
 
-def _decided(
+def _find_decided_position(
     decision: Decision, first: Mapping[str, str | None], last: Mapping[str, str | None]
 ) -> str | None:
     """Return the position that was decided for; None if it is not known."""

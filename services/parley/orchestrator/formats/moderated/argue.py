@@ -72,7 +72,7 @@ class Argument(BaseModel):
 
     @field_validator("position", mode="after")
     @classmethod
-    def _one_line(cls, text: str) -> str:
+    def _join_lines(cls, text: str) -> str:
         return " ".join(text.split())[:_MAX_POSITION]
 
     @model_validator(mode="after")

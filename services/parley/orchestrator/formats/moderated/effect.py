@@ -19,14 +19,14 @@ def list_debater_stands(discussion: Discussion) -> list[Stand]:
         for agent, speech in rounds[0].arguments.items()
     ]
     stands = [
-        Stand(each.agent, current.number, each.position, _conceded(current, each.agent))
+        Stand(each.agent, current.number, each.position, _list_conceded(current, each.agent))
         for current in rounds
         for each in current.positions()
     ]
     return [*drafts, *stands]
 
 
-def _conceded(current: Round, agent: str) -> tuple[TakenUpIssue, ...]:
+def _list_conceded(current: Round, agent: str) -> tuple[TakenUpIssue, ...]:
     """Return the points that a debater granted in a round."""
     points = points_by_name(current.speeches)
     names = current.rebuttals[agent].concedes if agent in current.rebuttals else ()

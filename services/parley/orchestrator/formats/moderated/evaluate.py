@@ -147,7 +147,7 @@ class Evaluation(BaseModel):
 
     @field_validator("reason", mode="after")
     @classmethod
-    def _one_line(cls, text: str) -> str:
+    def _join_lines(cls, text: str) -> str:
         return " ".join(text.split())[:_MAX_REASON]
 
 

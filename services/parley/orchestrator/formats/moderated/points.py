@@ -85,14 +85,14 @@ def parse_letter(given: str) -> str:
 
 def quote_from(point: Point, quote: str) -> str:
     """Return a quote of a point if its text holds it, else the beginning of the text: no agent is quoted with other words."""
-    said = _plain(quote)
+    said = _simplify(quote)
     text = " ".join(point.text.split())
-    if said and said in _plain(text):
+    if said and said in _simplify(text):
         text = " ".join(quote.split()).strip("\"'“”„«» ")
     return text if len(text) <= _MAX_QUOTE_CHARACTERS else f"{text[:_MAX_QUOTE_CHARACTERS]}…"
 
 
-def _plain(text: str) -> str:
+def _simplify(text: str) -> str:
     return " ".join(text.split()).strip("\"'“”„«».… ").casefold()
 
 

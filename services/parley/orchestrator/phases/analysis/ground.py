@@ -24,6 +24,7 @@ from parley.orchestrator.phases.schemas import (
     prompt_schema,
     schema_text,
     valid_items,
+    whole_or_none,
 )
 from parley.orchestrator.phases.whole_debate import read_whole_debate
 from parley.v1.agent_pb2 import Agent
@@ -111,7 +112,7 @@ class _ParsedClaim(BaseModel):
 
     @field_validator("score", mode="before")
     @classmethod
-    def _none_if_invalid(cls, given: Any) -> float | None:
+    def _read_score(cls, given: Any) -> float | None:
         return number_or_none(given, 0, 100)
 
 
@@ -141,9 +142,8 @@ class Grounding(BaseModel):
 
     @field_validator("verdict", mode="before")
     @classmethod
-    def _zero_if_invalid(cls, given: Any) -> int:
-        number = number_or_none(given, 1, _MAX_CLAIMS)
-        return int(number) if number is not None and number.is_integer() else 0
+    def _read_verdict(cls, given: Any) -> int:
+        return whole_or_none(given, 1, _MAX_CLAIMS) or 0
 
     def find_fault(self, names: Sequence[str]) -> str:
         """Return what it names that does not exist, of `names` and its own claims; empty if all exists."""
