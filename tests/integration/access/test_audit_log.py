@@ -201,7 +201,8 @@ async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether
         heading, line = shown.out.splitlines()
         assert heading.split() == ["TIME", "SUBJECT", "ACT", "OUTCOME", "FROM", "ABOUT"]
         assert line.split("  ")[-1].strip() == debate
-        assert "CreateDebate  done" in line
+        assert "create-debate  done" in line
+        assert "Older entries" not in shown.err
         assert "The chain is whole: entries 1 to " in shown.err
         await list_audit_entries(here.address, AuditOptions(50, debate_id=debate), as_json=True)
         found = json.loads(capsys.readouterr().out)
@@ -210,7 +211,11 @@ async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether
         with pytest.raises(CommandError, match="'fly' is no act; known: none, create-debate, "):
             await list_audit_entries(here.address, AuditOptions(50, acts=("fly",)), as_json=False)
         end = shown.err.split()[-1].rstrip(".")
+        capsys.readouterr()
         await list_audit_entries(here.address, AuditOptions(1, noted_hash=end), as_json=False)
+        shown = capsys.readouterr()
+        assert len(shown.out.splitlines()) == 2
+        assert "Older entries are left out: these are the 1 newest; --limit N shows more." in shown.err
         with pytest.raises(CommandError, match="has no entry with the hash fff"):
             await list_audit_entries(here.address, AuditOptions(1, noted_hash="f" * 64), as_json=False)
         await here.store.log.delete("acme/audit/1")

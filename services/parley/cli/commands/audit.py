@@ -15,7 +15,7 @@ from parley.cli.terminal.message_json import json_value, to_json
 from parley.cli.terminal.tables import print_table
 from parley.cli.terminal.words import enum_text, local_time_text
 from parley.client.audit import VerifiedAuditLog
-from parley.v1.audit_pb2 import AUDIT_OUTCOME_STARTED, AuditAct, AuditEntry, AuditOutcome
+from parley.v1.audit_pb2 import AUDIT_ACT_NONE, AUDIT_OUTCOME_STARTED, AuditAct, AuditEntry, AuditOutcome
 
 _COLUMNS: Final = ("TIME", "SUBJECT", "ACT", "OUTCOME", "FROM", "ABOUT")
 _PAGE: Final = 200
@@ -47,8 +47,9 @@ async def list_audit_entries(server: str | None, options: AuditOptions, *, as_js
             acts=acts,
             page_size=min(options.limit, _PAGE),
         )
-        found = await take_first(listed, options.limit)
+        found = await take_first(listed, options.limit + 1)
         verified = await parley.verify_audit_log(noted_hash)
+    shown, more = found[: options.limit], len(found) > options.limit
     if as_json:
         chain = {
             "first": verified.first,
@@ -56,9 +57,11 @@ async def list_audit_entries(server: str | None, options: AuditOptions, *, as_js
             "hash": verified.hash.hex(),
             "problem": verified.problem,
         }
-        print_text(to_json({"entries": [json_value(each) for each in found], "chain": chain}))
+        print_text(to_json({"entries": [json_value(each) for each in shown], "chain": chain}))
     else:
-        print_table([_COLUMNS, *map(_row, without_starts(found))])
+        print_table([_COLUMNS, *map(_row, without_starts(shown))])
+        if more:
+            say(f"Older entries are left out: these are the {options.limit:,} newest; --limit N shows more.")
     if verified.problem:
         raise CommandError(f"the audit log was changed: {verified.problem}", GENERAL)
     if noted_hash and not verified.noted:
@@ -100,7 +103,7 @@ def _row(entry: AuditEntry) -> tuple[str, ...]:
     return (
         local_time_text(entry.time),
         entry.subject or "-",
-        entry.method or _act_text(entry.act),
+        entry.method if entry.act == AUDIT_ACT_NONE else _act_text(entry.act),
         f"{outcome}: {entry.reason}" if entry.reason else outcome,
         entry.peer or "-",
         " ".join(filter(None, (entry.target, entry.debate_id))) or "-",
