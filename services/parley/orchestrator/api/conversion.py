@@ -40,7 +40,7 @@ def with_answer(debate: Debate, debate_format: Format | None, *, alone: bool = F
     """
     whole = Debate()
     whole.CopyFrom(debate)
-    whole.warnings[:] = map(names_of(debate).put_in, debate.warnings)
+    _name_agents(whole)
     whole.source_uses.extend(list_source_uses(debate))
     if debate.HasField("outcome"):
         whole.answer = answer_markdown(debate, debate_format, alone=alone)
@@ -49,14 +49,20 @@ def with_answer(debate: Debate, debate_format: Format | None, *, alone: bool = F
 
 
 def without_texts(debate: Debate) -> Debate:
-    """Return a copy of a debate without its large parts; of its documents, the paths alone."""
+    """Return a copy of a debate as people read it, without its large parts; of its documents, the paths alone."""
     bare = Debate()
     bare.CopyFrom(debate)
     for name in ("contributions", "failures", "outcome", "sources"):
         bare.ClearField(name)
     for each in bare.spec.context:
         each.ClearField("text")
+    _name_agents(bare)
     return bare
+
+
+def _name_agents(debate: Debate) -> None:
+    """Put names in place of letters into the warnings of a debate."""
+    debate.warnings[:] = list(map(names_of(debate).put_in, debate.warnings))
 
 
 def summary_to_proto(record: DebateRecord) -> orchestrator_pb2.DebateSummary:

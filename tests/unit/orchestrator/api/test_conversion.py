@@ -10,6 +10,7 @@ from parley.orchestrator.api.conversion import (
     status_to_proto,
     summary_to_proto,
     with_answer,
+    without_texts,
 )
 from parley.orchestrator.api.folding import fold
 from parley.orchestrator.formats.panel import V1
@@ -171,6 +172,7 @@ def test_a_debate_is_told_whole() -> None:
     )
     assert said.first_drafts == drafts
     assert list(said.warnings) == ["the answer is without a score of Ada, Bo"]
+    assert without_texts(state).warnings == said.warnings
     assert list(said.recalled_debate_ids) == ["deb-1"]
     assert said.usage == state.usage
     assert (said.create_time, said.update_time) == (timestamp(START), timestamp(START + timedelta(seconds=9)))
