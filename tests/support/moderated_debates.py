@@ -48,7 +48,7 @@ class ModeratedScript:
         agent: The letter of the winner, or of whom it asks.
         off_topic: Letters that it finds off topic, by round.
         summary: What it says of a round; empty: of each debater something.
-        confidence: How sure it is.
+        topic: What the decision is on; `confidence`: how sure it is.
         calls: What an agent is called where the moderator names it, for its letter.
         answers: The points that a rebuttal answers, by agent id; else the first one it is shown.
         arguments: Points of an argument, by agent id and round.
@@ -62,6 +62,7 @@ class ModeratedScript:
     agent: str = ""
     off_topic: Mapping[int, Sequence[str]] = field(default_factory=dict)
     summary: str = ""
+    topic: str = "Sessions"
     confidence: str = "high"
     tensions: Sequence[Mapping[str, Any]] = ({"text": "Speed against simplicity.", "open": False},)
     calls: str = "{letter}"
@@ -157,7 +158,7 @@ class ModeratedScript:
     def _decision(self, step: str, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         letters = properties["perspectives"]["items"]["properties"]["agent"]["enum"]
         return {
-            "topic": "Sessions",
+            "topic": self.topic,
             "perspectives": [
                 {"agent": self.calls.format(letter=each), "key_arguments": [f"{each} had a reason."]}
                 for each in letters

@@ -60,6 +60,14 @@ def outcome(events: Sequence[Envelope]) -> ModeratedOutcome:
     return outcome_of(events).moderated
 
 
+async def test_a_long_topic_is_cut_between_words_with_a_mark(tmp_path: Path) -> None:
+    gateway = ModeratedScript(topic="word " * 100).gateway()
+    events = await hold_debate(tmp_path, gateway, max_rounds=1)
+    topic = f"{' '.join(['word'] * 23)} …"
+    assert outcome(events).topic == topic
+    assert outcome_of(events).description.startswith(f"Decision on: {topic}\n\n")
+
+
 def find_end(events: Sequence[Envelope]) -> RoundsEnded:
     (end,) = payloads_of(events, RoundsEnded)
     return end

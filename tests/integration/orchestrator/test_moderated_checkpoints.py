@@ -91,7 +91,11 @@ async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can
         decisions=("clarify",),
         agent="B",
         characters=2000,
-        arguments={("security-advocate", 1): ["安全" * 400] * 5},
+        arguments={
+            ("security-advocate", 1): ["安全" * 400] * 5,
+            ("simplicity-advocate", 1): ["word " * 100],
+        },
+        answers={"simplicity-advocate": ["B.1", "B.2", "B.3", "B.4"]},
     )
     gateway = script.gateway()
     gateway.fail("round/1/argue/user-experience")
@@ -99,10 +103,12 @@ async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can
     text = list_opened(events)["round/1/checkpoint"].direction.text
     assert "**User Experience** (C): said nothing in this round." in text
     assert (
-        f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 125} …\n- B.2"
+        f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 124}安 …\n- B.2"
         in text
     )
-    assert "\n- A.3, to B.1: simplicity-advocate doubts B.1." in text
+    assert f"\n- A.1: {' '.join(['word'] * 49)} …\n" in text, "cut between words"
+    assert "\n- A.2, to B.1: simplicity-advocate doubts B.1." in text
+    assert "\n- and 1 more answer\n" in text
     assert "\n- to the moderator: security-advocate answers round/1/reply" in text
     assert "agent b" not in text.lower()
     assert len(text) < 5000

@@ -7,6 +7,7 @@ from typing import Final
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.points import Point
 from parley.orchestrator.formats.moderated.rounds import Verdict
+from parley.orchestrator.model.short_text import to_beginning, to_line
 from parley.v1.agent_pb2 import Agent
 from parley.v1.event_pb2 import RoundsEnded
 
@@ -25,7 +26,7 @@ def describe_checkpoint(discussion: Discussion, verdict: Verdict, ended: RoundsE
     why = ""
     if ended is not None and verdict.end is None:
         why = f" {ended.explanation[0].upper()}{ended.explanation[1:]}."
-    summary = _shorten(current.summary, _MAX_SUMMARY)
+    summary = to_beginning(current.summary, _MAX_SUMMARY)
     blocks = (
         f"**Round {current.number} of at most {last}**",
         *(_describe_debater(discussion, each) for each in current.debaters),
@@ -59,18 +60,15 @@ def _answer_lines(discussion: Discussion, agent: str) -> Iterator[str]:
     points = rebuttal.points if rebuttal is not None else ()
     yield from _point_lines(points[:_MAX_ANSWERS])
     if len(points) > _MAX_ANSWERS:
-        yield f"- and {len(points) - _MAX_ANSWERS} more answers"
+        more = len(points) - _MAX_ANSWERS
+        yield f"- and {more} more {'answer' if more == 1 else 'answers'}"
     for each in discussion.rounds[-1].replies:
         if each.agent == agent:
             yield f"- to the moderator: {_in_line(each.text)}"
 
 
-def _shorten(text: str, most: int = _MAX_POINT) -> str:
-    return text if len(text) <= most else f"{text[:most].rstrip()} …"
-
-
 def _in_line(text: str) -> str:
-    return _shorten(" ".join(text.split()))
+    return to_line(text, _MAX_POINT)
 
 
 def _name_agents(discussion: Discussion, text: str) -> str:

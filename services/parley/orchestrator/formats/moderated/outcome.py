@@ -9,6 +9,7 @@ from parley.orchestrator.engine.format import AnswerPart, Verdict
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_confidence
 from parley.orchestrator.formats.moderated.points import parse_letter
+from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.model.tension_text import describe_tension
 from parley.orchestrator.phases.answer_questions import AnswerQuestions
@@ -199,7 +200,7 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     always in its own words. If the debate did not converge, something is open: at least what was to be settled last.
     """
     agents = {discussion.debate.letter(agent): agent for agent in discussion.viewpoints}
-    topic = " ".join((answer.topic or discussion.topic).split())[:_MAX_TOPIC]
+    topic = to_line(answer.topic or discussion.topic, _MAX_TOPIC)
     tensions = [
         Tension(text=each.text.strip(), open=each.open, settled="" if each.open else each.settled.strip())
         for each in answer.tensions
