@@ -524,7 +524,7 @@ class DebateSummary(_message.Message):
     status: _debate_pb2.DebateStatus.ValueType
     """Its state."""
     question: _builtins.str
-    """First 200 characters of the question."""
+    """The question. If it has more than 200 characters, the first of them, in one line with an ellipsis."""
     format: _builtins.str
     """The format with its version."""
     cost_micros: _builtins.int

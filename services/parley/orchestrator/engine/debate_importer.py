@@ -15,6 +15,7 @@ from parley.orchestrator.log.imported_receipts import ImportedReceiptStore
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.log.reading import log_name, read_events
 from parley.orchestrator.model.labels import label_texts
+from parley.orchestrator.model.short_text import to_listed_question
 from parley.orchestrator.model.times import timestamp
 from parley.runtime.clock import Clock
 from parley.runtime.errors import ParleyError, failed_precondition
@@ -24,7 +25,6 @@ from parley.v1.receipt_pb2 import GetReceiptResponse
 
 _BATCH_BYTES: Final = 4_000_000
 _BATCH: Final = 256
-_MAX_SHOWN_QUESTION: Final = 200
 
 
 class DebateImporter(Struct, frozen=True):
@@ -128,7 +128,7 @@ def _create_record(tenant: str, events: Sequence[Envelope], note: ImportedDebate
         heartbeat=0,
         created=f"{created.isoformat(timespec='microseconds')}/{debate}",
         updated=now,
-        question=spec.question[:_MAX_SHOWN_QUESTION],
+        question=to_listed_question(spec.question),
         opening="",
         labels=label_texts(spec.labels),
         imported=base64.b64encode(note.SerializeToString()).decode(),

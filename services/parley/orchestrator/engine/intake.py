@@ -34,6 +34,7 @@ from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.log.reading import log_name, read_events
 from parley.orchestrator.model.ids import new_debate_id
 from parley.orchestrator.model.labels import label_texts
+from parley.orchestrator.model.short_text import to_listed_question
 from parley.runtime.backoff import Backoff
 from parley.runtime.clock import Clock
 from parley.runtime.errors import (
@@ -50,7 +51,6 @@ from parley.runtime.telemetry import inject
 from parley.storage.ports import DuplicateError, Log
 from parley.v1.event_pb2 import DebateCreated, Intervened
 
-_MAX_SHOWN_QUESTION = 200
 _MAX_OPENING_CHARACTERS = 14_000_000
 """The largest document of every store, less the other fields of a record."""
 _BYTES_A_CHARACTER = 4
@@ -114,7 +114,7 @@ class Intake(Struct, frozen=True):
             heartbeat=0,
             created=f"{created}/{debate}",
             updated=created,
-            question=first.spec.question[:_MAX_SHOWN_QUESTION],
+            question=to_listed_question(first.spec.question),
             opening=opening,
             subject=subject,
             alive=created if owner else None,

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 _MAX_TITLE: Final = 120
+_MAX_LISTED: Final = 200
 _MAX_HEADLINE: Final = 300
 _FEW_WORDS: Final = 3
 _MAX_PARAGRAPHS: Final = 8
@@ -45,6 +46,11 @@ def to_title(question: str) -> str:
         return line
     asking = [each for each in _SENTENCE_END.split(line) if each.endswith(("?", "？"))]  # noqa: RUF001
     return to_line(asking[-1] if asking else line, 2 * _MAX_TITLE if asking else _MAX_TITLE)
+
+
+def to_listed_question(question: str) -> str:
+    """Return a question as lists show it: whole, or the beginning of a long one in one line."""
+    return question if len(question) <= _MAX_LISTED else to_line(question, _MAX_LISTED)
 
 
 def to_headline(text: str) -> str:

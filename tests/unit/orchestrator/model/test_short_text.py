@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.orchestrator.model.short_text import to_headline, to_line, to_title
+from parley.orchestrator.model.short_text import to_headline, to_line, to_listed_question, to_title
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,10 @@ def test_a_line_keeps_to_its_length_and_ends_after_a_word() -> None:
     assert to_line("a  b\nc", 10) == "a b c"
     assert to_line("alpha beta gamma", 12) == "alpha beta …"
     assert len(to_line("x" * 50, 10)) <= 11
+
+
+def test_a_list_shows_a_question_whole_or_says_that_it_goes_on() -> None:
+    assert to_listed_question("Which\nstore?") == "Which\nstore?"
+    long = f"{'It has to last. ' * 12}It should cost no more than 20,000 dollars."
+    assert to_listed_question(long).endswith("It has to last. It …")
+    assert len(to_listed_question(long)) <= 200
