@@ -1,5 +1,6 @@
 """Read debates and memory at the orchestrator, as the results of tools."""
 
+from collections.abc import Iterator
 from typing import Final, get_args
 
 from google.protobuf.descriptor import EnumDescriptor
@@ -137,10 +138,22 @@ def _add_answer(result: DebateResult, answer: GetAnswerResponse) -> None:
         VoteShare(agent_id=each.agent_id, votes=each.votes, share=round(each.share, 4))
         for each in vote.options
     ]
-    objections = (*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents)
-    result.dissent = [Objection(agent_id=each.agent_id, text=each.text) for each in objections]
+    result.dissent = list(_list_dissent(outcome))
     if outcome.HasField("moderated"):
         result.decision = f"parley://debates/{result.debate_id}/decision"
+
+
+def _list_dissent(outcome: Outcome) -> Iterator[Objection]:
+    """Yield what agents object to; where no agent voted, then the positions of others who take another one in the end."""
+    stated = (*outcome.panel.objections, *outcome.arena.dissent, *outcome.moderated.dissents)
+    yield from (Objection(agent_id=each.agent_id, text=each.text) for each in stated)
+    effect = outcome.effect
+    if outcome.HasField("arena") or outcome.panel.HasField("vote") or not effect.decided_position:
+        return
+    objectors = {each.agent_id for each in stated}
+    for number, position in enumerate(effect.positions, start=1):
+        others = () if number == effect.decided_position else position.last_agent_ids
+        yield from (Objection(agent_id=each, text=position.text) for each in others if each not in objectors)
 
 
 def _to_confidence(outcome: Outcome) -> Confidence:

@@ -74,7 +74,7 @@ class VoteShare(BaseModel):
 
 
 class Objection(BaseModel):
-    """What an agent objects to in the answer."""
+    """What an agent objects to in the answer, or the other position that it takes in the end."""
 
     agent_id: Line
     text: Text
