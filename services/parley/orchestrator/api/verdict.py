@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from parley.orchestrator.engine.format import Format, Verdict
+from parley.orchestrator.model.answer_text import MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT
 from parley.orchestrator.model.effect_text import describe_comparison, describe_confidence
 from parley.orchestrator.model.issue_table import IssueTable, TrackedIssue
 from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.short_text import to_headline, to_line
 from parley.runtime.agent_names import Names, join_words
-from parley.v1.debate_pb2 import Debate
+from parley.v1.debate_pb2 import AnswerDetails, Debate
 
 _MAX_REASON: Final = 400
 _MAX_DISSENTS: Final = 5
@@ -47,16 +48,18 @@ def _describe_confidence(debate: Debate, verdict: Verdict) -> str:
     effect, details = debate.outcome.effect, debate.outcome.details
     said = verdict.confidence
     if not said and details.HasField("confidence"):
-        said = f"By the judge's own word {details.confidence} of 100{_describe_cap(debate)}."
+        said = f"By the judge's own word {details.confidence} of 100{_describe_cap(details)}."
     return _to_sentences([describe_confidence(effect.confidence, verdict.votes), said]) or "Not stated."
 
 
-def _describe_cap(debate: Debate) -> str:
-    musts = [each for each in debate.outcome.details.unfulfilled_requirements if each.hard]
-    if not musts:
+def _describe_cap(details: AnswerDetails) -> str:
+    """Return that a judge may have been surer than counts while a must is not met; empty if it was not."""
+    most = MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT
+    musts = [each for each in details.unfulfilled_requirements if each.hard]
+    if not musts or details.confidence < most:
         return ""
     named = [f"R{each.number}" for each in musts if each.number]
-    return f", and 40 at most while a must is not met{f' ({join_words(named)})' if named else ''}"
+    return f" or more; {most} count while a must is not met{f' ({join_words(named)})' if named else ''}"
 
 
 def _describe_dissent(

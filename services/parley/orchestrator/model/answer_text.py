@@ -1,6 +1,11 @@
-"""The answer of a debate as one text."""
+"""The answer of a debate as one text, and how sure it may be."""
+
+from typing import Final
 
 from parley.v1.debate_pb2 import Outcome
+
+MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT: Final = 40
+"""The most confidence an answer may have while a stated hard requirement is unmet."""
 
 
 def answer_text(outcome: Outcome) -> str:

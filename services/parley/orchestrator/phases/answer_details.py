@@ -1,15 +1,12 @@
 """What a judge says besides its answer: as it is recorded, and as people read it."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from parley.orchestrator.engine.format import AnswerPart
+from parley.orchestrator.model.answer_text import MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT
 from parley.orchestrator.phases.requirements import Requirements
 from parley.orchestrator.phases.synthesize import JudgeAnswer
 from parley.v1.debate_pb2 import AnswerDetails, Requirement, UnfulfilledRequirement
-
-MAX_CONFIDENCE_WITH_UNMET_REQUIREMENT: Final = 40
-"""The most confidence an answer may have while a stated hard requirement is unmet."""
 
 
 def create_details(answer: JudgeAnswer, requirements: Requirements) -> AnswerDetails:

@@ -63,6 +63,16 @@ def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
     assert said in answer_markdown(Debate(outcome=none), V1)
 
 
+@pytest.mark.parametrize(("stated", "said"), [(39, "39 of 100."), (90, "40 of 100 or more; 40 count while")])
+def test_a_confidence_that_an_unmet_must_bounds_is_told_as_such(stated: int, said: str) -> None:
+    unmet = [{"text": "Free.", "hard": True}]
+    outcome = outcome_of(
+        answer(confidence=stated, unfulfilled_requirements=unmet), "judge", LETTERS, Requirements()
+    )
+    shown = answer_markdown(Debate(outcome=outcome), V1)
+    assert f"- **Confidence:** By the judge's own word {said}" in shown
+
+
 @given(st.integers(0, 100), st.lists(st.booleans(), max_size=4))
 def test_confidence_is_capped_while_any_hard_requirement_is_unmet(confidence: int, hard: list[bool]) -> None:
     unmet = [{"text": "x", "hard": each} for each in hard]
