@@ -98,16 +98,11 @@ def create_event(key: str, payload: Payload, attempt: int = 0) -> event_pb2.Even
     return event
 
 
-def check_recordable(events: Sequence[event_pb2.Event]) -> None:
+def check_recordable(sealed: Sequence[Envelope]) -> None:
     """Raise UnrecordableError unless these events can be recorded together."""
-    size = 0
-    for event in events:
-        try:
-            size += len(event.SerializeToString())
-        except Exception as error:
-            raise UnrecordableError(f"{event.key} cannot be encoded: {error}") from error
+    size = sum(len(each.entry) for each in sealed)
     if size > _MAX_BYTES:
-        raise UnrecordableError(f"{events[0].key} has {size} bytes, more than {_MAX_BYTES}")
+        raise UnrecordableError(f"{sealed[0].key} has {size} bytes, more than {_MAX_BYTES}")
 
 
 def seal(

@@ -222,8 +222,8 @@ class Journal:
 
     def _take(self, events: Sequence[Event]) -> Sequence[Envelope]:
         """Let events wait for the next append, as one record. They count at once."""
-        check_recordable(events)
         sealed = self._seal(events)
+        check_recordable(sealed)
         self._waiting.append(sealed)
         self._apply(sealed)
         return sealed
