@@ -95,7 +95,9 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
         stack.push_async_callback(outbox.close)
         await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
-        memories = Memories(store.documents, index, traces, tiers, meanings, outbox, clock)
+        memories = Memories(
+            store.documents, index, traces, tiers, meanings, outbox, clock, alone=store.exclusive
+        )
         lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
         retentions = [
             Retention(settings.memory_decisions_days, tiers.list_old, memories.forget),

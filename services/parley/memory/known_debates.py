@@ -1,4 +1,7 @@
-"""Past debates as they were recorded: one that was read here a while ago is looked up, and not read again."""
+"""Past debates as they were recorded: one that was read here a while ago is looked up, and not read again.
+
+A process that is alone on its store does not look it up either: it would have forgotten it itself.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
@@ -22,8 +25,10 @@ T = TypeVar("T")
 class KnownDebates:
     """The debates of all tenants by their keys."""
 
-    def __init__(self, documents: Documents, clock: Clock) -> None:
+    def __init__(self, documents: Documents, clock: Clock, *, alone: bool) -> None:
+        """`alone`: no other process writes to the store."""
         self._documents = documents
+        self._alone = alone
         self._clock = clock
         self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
 
@@ -35,7 +40,7 @@ class KnownDebates:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
         now = self._clock.monotonic()
         kept = self._kept.get_many(keys, now)
-        there = await self._find_there(kept.keys())
+        there = kept.keys() if self._alone else await self._find_there(kept.keys())
         read = await self._read([key for key in keys if key not in there])
         for key, debate in read.items():
             if debate.ByteSize() <= _MAX_BYTES:

@@ -47,7 +47,10 @@ class Memories:
         meanings: EmbeddingClient,
         outbox: Outbox,
         clock: Clock,
+        *,
+        alone: bool,
     ) -> None:
+        """`alone`: no other process writes to the store, so that what is known of it need not be read."""
         self._documents = documents
         self._index = index
         self._traces = traces
@@ -57,7 +60,7 @@ class Memories:
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
         self._approvals = Approvals(documents)
-        self._known = KnownDebates(documents, clock)
+        self._known = KnownDebates(documents, clock, alone=alone)
         self._recalled = Counter[str]()
         self._tenants = set[str]()
 
@@ -111,10 +114,12 @@ class Memories:
         key = storage_key(tenant, debate_id)
         # Before the look at what is there: a record or feedback that this does not see sees the tombstone.
         await self._tombstones.put(key)
-        self._known.remove(key)
         await self._approvals.delete(key)
-        if not await self._documents.update(DEBATES, key, {"unfinished": FORGETTING}):
-            return False
+        try:
+            if not await self._documents.update(DEBATES, key, {"unfinished": FORGETTING}):
+                return False
+        finally:
+            self._known.remove(key)  # it may be read until it has that mark
         marked = await self._documents.get(DEBATES, key)
         if marked is not None:
             await self._outbox.finish(marked)

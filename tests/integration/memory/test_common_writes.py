@@ -50,7 +50,7 @@ async def test_a_record_takes_a_commit_and_its_effects_another_one(
         )
         positions = Positions(documents, meanings, StandReader(opened), clock)
         outbox = Outbox(documents, [traces, tiers, index, patterns, positions, Moments(documents)], clock)
-        memories = Memories(documents, index, traces, tiers, meanings, outbox, clock)
+        memories = Memories(documents, index, traces, tiers, meanings, outbox, clock, alone=False)
         commits = count_commits(monkeypatch)
         await memories.record("acme", with_a_reversal(with_all_that_a_debate_leaves(debate("deb-1"))))
         await outbox.close()

@@ -86,6 +86,7 @@ class Process:
     vectors: Vectors
     ledger: Ledger
     clock: Clock = field(default_factory=SystemClock)
+    alone: bool = False
 
     @cached_property
     def index(self) -> DebateIndex:
@@ -106,7 +107,16 @@ class Process:
     @property
     def memories(self) -> Memories:
         traces = Traces(self.documents, self.clock)
-        return Memories(self.documents, self.index, traces, self.tiers, OneMeaning(), self.outbox, self.clock)
+        return Memories(
+            self.documents,
+            self.index,
+            traces,
+            self.tiers,
+            OneMeaning(),
+            self.outbox,
+            self.clock,
+            alone=self.alone,
+        )
 
     def stopping(self, writes: Writes) -> "Process":
         return Process(

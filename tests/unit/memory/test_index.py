@@ -98,6 +98,7 @@ def memories_of(stores: Stores, index: DebateIndex, embedding: EmbeddingClient) 
         embedding,
         outbox,
         SystemClock(),
+        alone=False,
     )
 
 

@@ -22,7 +22,7 @@ class KeptDebates:
     def __init__(self, documents: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
         self.documents = documents
         self.clock = ManualClock()
-        self.known = KnownDebates(documents, self.clock)
+        self.known = KnownDebates(documents, self.clock, alone=False)
         self.read = note_reads(documents, monkeypatch, "record")
 
     async def read_now(self) -> list[str]:
@@ -47,6 +47,17 @@ async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: KeptDebat
     assert await kept.read_now() == KEYS[1:]
     kept.clock.advance(3600)
     assert await kept.read_now() == KEYS
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "replicas"])
+async def test_only_who_is_alone_does_not_look_up_what_it_knows(
+    kept: KeptDebates, monkeypatch: pytest.MonkeyPatch, *, alone: bool
+) -> None:
+    known = KnownDebates(kept.documents, kept.clock, alone=alone)
+    await known.load(KEYS[:1])
+    found = note_reads(kept.documents, monkeypatch, "key")
+    assert await known.load(KEYS[:1]) == {KEYS[0]: SMALL}
+    assert (not found) == alone
 
 
 async def test_a_debate_whose_mark_has_not_ended_is_not_read_again(kept: KeptDebates) -> None:

@@ -1,7 +1,9 @@
 """Each effect of a record is there exactly once, wherever the process that records or forgets it stops."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,6 +182,33 @@ async def test_who_forgets_a_debate_keeps_nothing_of_it(tmp_path: Path) -> None:
         await process.memories.record("acme", other)
         found = memories.recall("acme", "later", domain="", excluded=(), limit=1, floor=0.1)
         assert [each.conclusion async for each in found] == ["Another one."]
+
+
+async def test_who_is_alone_does_not_recall_what_it_has_begun_to_forget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_process(tmp_path) as process:
+        memories = replace(process, alone=True).memories
+
+        async def recall() -> list[str]:
+            found = memories.recall("acme", "later", domain="", excluded=(), limit=1, floor=0.1)
+            return [each.debate_id async for each in found]
+
+        async def recall_and_update(*args: Any) -> bool:
+            await recall()
+            return await update(*args)
+
+        async def fail(*_: Any) -> None:
+            raise StoreUnavailableError("not now")
+
+        await memories.record("acme", record("deb-1"))
+        update = process.documents.update
+        monkeypatch.setattr(process.documents, "update", recall_and_update)
+        monkeypatch.setattr(process.vectors, "delete", fail)
+        assert await recall() == ["deb-1"]
+        with pytest.raises(StoreUnavailableError):
+            await memories.forget("acme", "deb-1")
+        assert await recall() == []
 
 
 async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class Stage:
         traces, tiers = Traces(documents, self.clock), Tiers(documents, self.clock)
         patterns = Patterns(documents, OneMeaning(), alone=False)
         outbox = Outbox(documents, [traces, tiers, index, patterns], self.clock)
-        memories = Memories(documents, index, traces, tiers, OneMeaning(), outbox, self.clock)
+        memories = Memories(documents, index, traces, tiers, OneMeaning(), outbox, self.clock, alone=False)
         lease = Lease(documents, "consolidation", LEASE_SECONDS, self.clock)
         retentions = [
             Retention(days, tiers.list_old, memories.forget),
