@@ -100,7 +100,8 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
         yield f"Limit      {ending_text(debate.ended_by)}"
     for warning in debate.warnings:
         yield f"Warning    {warning}"
-    failed = [f"Failed     {line}" for line in failure_lines(debate.failures)]
+    of_agents = (each for each in debate.failures if each.work.agent_id)  # of others a warning says it
+    failed = [f"Failed     {line}" for line in failure_lines(of_agents)]
     yield from failed
     why = f"{debate.failure.reason}: {debate.failure.message}"
     if debate.HasField("failure") and not any(line.endswith(f": {why}") for line in failed):

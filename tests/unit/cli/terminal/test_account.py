@@ -265,6 +265,16 @@ def test_an_overview_says_of_the_judge_one_thing_a_line() -> None:
     ]
 
 
+def test_an_overview_lists_the_failures_of_agents_and_leaves_those_of_services_to_warnings() -> None:
+    state = Debate(warnings=["past debates could not be recalled: no answer in time"])
+    state.failures.add(work=Work(activity="recall", title="search"), reason="MEMORY_AWAY", message="late")
+    state.failures.add(work=Work(activity="proposal", agent_id="ada", round=1), reason="X", message="No.")
+    assert list(overview_lines(state, "", alone=False))[-2:] == [
+        "Warning    past debates could not be recalled: no answer in time",
+        "Failed     ada in round 1 proposal: X: No.",
+    ]
+
+
 def test_an_overview_says_why_a_debate_failed_that_no_failure_of_an_agent_says() -> None:
     state = Debate(failure=DebateFailure(reason="INTERNAL", message="The store is full."))
     assert "Why        INTERNAL: The store is full." in list(overview_lines(state, "", alone=False))
