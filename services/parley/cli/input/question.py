@@ -12,8 +12,8 @@ STDIN: Final = "-"
 """The question that means: read it from stdin."""
 
 _OPTION = "--problem-description"
-_MAX_BYTES: Final = 1024 * 1024
-"""The limit for stdin: more than any question may have, so that an endless stream is refused."""
+_MAX_BYTES: Final = 256 * 1024
+"""The orchestrator's limit, which it says in the same words. An endless stream on stdin is refused by it, too."""
 
 
 def read_question(text: str | None, path: Path | None) -> str:
@@ -45,7 +45,7 @@ def _read_stdin() -> str:
     try:
         given = sys.stdin.buffer.read(_MAX_BYTES + 1)
         if len(given) > _MAX_BYTES:
-            raise CommandError("the question on stdin is longer than 1 MiB", INVALID_ARGUMENTS)
+            raise CommandError("the question must be at most 256 KiB", INVALID_ARGUMENTS)
         return given.decode().strip()
     except UnicodeDecodeError:
         raise CommandError("the question on stdin is not UTF-8 text", INVALID_ARGUMENTS) from None

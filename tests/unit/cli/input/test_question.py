@@ -51,7 +51,7 @@ def test_a_terminal_is_read_only_where_that_was_asked_for(
     [
         (b" \n", "stdin has no question"),
         (b"\xe9t\xe9", "the question on stdin is not UTF-8 text"),
-        (b"x" * (1024 * 1024 + 1), "the question on stdin is longer than 1 MiB"),
+        (b"x" * (256 * 1024 + 1), "the question must be at most 256 KiB"),
     ],
 )
 def test_what_is_no_question_is_refused(given: bytes, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
