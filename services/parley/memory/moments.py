@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from parley.memory.debate import list_debates, storage_key
+from parley.memory.debate import list_debates, search_text, storage_key
+from parley.memory.embedding import find_held
 from parley.memory.writing import Write
 from parley.moment_rules import find_moments
 from parley.runtime.unreadable import skip_unreadable
@@ -34,7 +35,9 @@ class Moments:
         for place, each in enumerate(find_moments(record)):
             name = f"{key}/{place:03}"
             wanted[name] = _to_fields(tenant, name, each)
-        others = [known.key for known in await self._list(key) if known.key not in wanted]
+        # Who holds the embedding records the debate for the first time, as far as it knows: nothing of it is looked for.
+        known = () if find_held(search_text(record.debate)) else await self._list(key)
+        others = [each.key for each in known if each.key not in wanted]
         await write(
             self._documents.put(MOMENTS, wanted),
             *(self._documents.delete(MOMENTS, each) for each in others),

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from parley.memory.debate import search_text
+from parley.memory.embedding import Embedding, hold_embeddings
 from parley.memory.moments import MOMENTS, Moments
 from parley.memory.retention import DAY, Retention, end_effect
+from parley.memory.stored_vectors import to_vector
 from parley.memory.writing import write_together
 from parley.moment_rules import find_moments
 from parley.storage.ports import Documents
@@ -22,6 +25,7 @@ from parley.v1.memory_pb2 import (
 )
 from tests.support.commits import count_commits
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
+from tests.unit.memory.reads import note_reads
 
 KAFKA, RABBIT, WAIT = 1, 2, 3
 WORDS = {KAFKA: "Use Kafka.", RABBIT: "Use\n RabbitMQ.", WAIT: "Wait."}
@@ -238,6 +242,19 @@ async def test_a_debate_that_is_recorded_anew_has_the_moments_of_its_new_record_
     assert [each.kind for each in await kept.listed()] == [MOMENT_KIND_LONE_DISSENTER_WON]
     await kept.moments.apply("acme", record(), write_together)
     assert await kept.documents.find(MOMENTS, {}) == []
+
+
+async def test_nothing_is_looked_for_of_a_debate_that_is_recorded_for_the_first_time(
+    kept: KeptMoments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, found = record(*LONE), note_reads(kept.documents, monkeypatch, "moment")
+    text, meaning = search_text(recorded.debate), Embedding(to_vector([1.0]), "m")
+    with hold_embeddings([text], [meaning]):
+        for _ in range(2):  # it would find its own
+            await kept.moments.apply("acme", recorded, write_together)
+    assert found == []
+    await kept.moments.apply("acme", recorded, write_together)
+    assert found == ["acme/deb-1/000"]
 
 
 async def test_forgetting_a_debate_leaves_the_moments_of_others_and_of_other_tenants(
