@@ -10,7 +10,7 @@ from parley.v1.debate_pb2 import DebateSpec
 
 _ONE: Final = r"[A-Z]{1,2}(?![\w.]*\d)\b"
 _BETWEEN: Final = r"(?:[ \t]*,[ \t]*(?:(?:and|or|&)[ \t]+)?|[ \t]+(?:and|or|&)[ \t]+)"
-_AGENTS: Final = re.compile(rf"gent(?=s?[ \t])(?<=\b[Aa]gent)s?[ \t]+({_ONE}(?:{_BETWEEN}{_ONE})*)")
+_AGENTS: Final = re.compile(rf"gent(?=[s \t])(?<=\b[Aa]gent)s?[ \t]+({_ONE}(?:{_BETWEEN}{_ONE})*)")
 """`agent B`, `agents A, B and C`, without the first letter: what begins with a fixed text is found much faster."""
 _LETTER: Final = re.compile(r"\b[A-Z]{1,2}\b")
 _ISSUE: Final = re.compile(
@@ -58,7 +58,6 @@ class Names:
         }
         ids = [each.id for each in participants]
         self._agents = {letter_of(ids, each): each for each in ids}
-        self._twice = [(f"{name} ({name})", name) for name in self._names.values()]
 
     def of(self, agent: str) -> str:
         """Return the name of an agent; its id if it is not known."""
@@ -75,19 +74,18 @@ class Names:
 
     def put_in(self, text: str, name_issue: NameIssue | None = None) -> str:
         """Return a text of an agent with names in place of letters: `agent B` becomes its name, `B.2` its issue."""
-        text = self._put_in_agents(text)
-        if " (" in text:
-            for twice, name in self._twice:  # as in `agent B (Security Advocate)`
-                text = text.replace(twice, name)
-        return self._put_in_issues(text, name_issue)
+        return self._put_in_issues(self._put_in_agents(text), name_issue)
 
     def _put_in_agents(self, text: str) -> str:
         pieces: list[str] = []
         end = 0
         while found := _AGENTS.search(text, end):
             begin = found.start() - 1
-            pieces += text[end:begin], self._name_agents(found[1]) or text[begin : found.end()]
+            names, last = self._name_agents(found[1])
+            pieces += text[end:begin], names or text[begin : found.end()]
             end = found.end()
+            if last and text.startswith(f" ({last})", end):  # as in `agent B (Security Advocate)`
+                end += len(f" ({last})")
         return "".join([*pieces, text[end:]]) if pieces else text
 
     def _put_in_issues(self, text: str, name_issue: NameIssue | None) -> str:
@@ -101,18 +99,21 @@ class Names:
                 end = found.end()
         return "".join([*pieces, text[end:]]) if pieces else text
 
-    def _name_agents(self, letters: str) -> str:
-        """Return the names of `B`, or of `A, B and C`; empty if the first is no agent."""
+    def _name_agents(self, letters: str) -> tuple[str, str]:
+        """Return the names of `B`, or of `A, B and C`, and the last of them; both empty if the first is no agent."""
         if (only := self._agents.get(letters)) is not None:
-            return self.of(only)
-        if _LETTER.findall(letters)[0] not in self._agents:
-            return ""
-        return _LETTER.sub(lambda each: self.of(self._agents.get(each[0], each[0])), letters)
+            return self._names[only], self._names[only]
+        single = _LETTER.findall(letters)
+        if single[0] not in self._agents:
+            return "", ""
+        names = _LETTER.sub(lambda each: self.of(self._agents.get(each[0], each[0])), letters)
+        return names, self.of(self._agents.get(single[-1], single[-1]))
 
     def _name_issue(self, name_issue: NameIssue | None, found: re.Match[str]) -> str:
-        critic = self._agents.get(found[2])
+        word, letter, number = found.groups()
+        critic = self._agents.get(letter)
         if critic is None:
             return found[0]
-        name = name_issue(critic, int(found[3])) if name_issue is not None else ""
-        name = name or f"{self._numbered} {found[3]} of {self.of(critic)}"
-        return f"{name[0].upper()}{name[1:]}" if found[1] in {"I", "P"} else name
+        name = name_issue(critic, int(number)) if name_issue is not None else ""
+        name = name or f"{self._numbered} {number} of {self.of(critic)}"
+        return f"{name[0].upper()}{name[1:]}" if word in {"I", "P"} else name

@@ -18,6 +18,8 @@ NAMES = Names(
         ("Agents A, B and C agree.", "Ada, Simplicity Advocate and Cy agree."),
         ("agents A or C", "Ada or Cy"),
         ("agent B (Simplicity Advocate) has won", "Simplicity Advocate has won"),
+        ("agents A and B (Simplicity Advocate)", "Ada and Simplicity Advocate"),
+        ("agent A (Cy), Ada (Ada), agent D ()", "Ada (Cy), Ada (Ada), agent D ()"),
         ("agent A, I think", "Ada, I think"),
         ("**Issue B.2** (severity 7)", "**Issue 2 of Simplicity Advocate** (severity 7)"),
         (
