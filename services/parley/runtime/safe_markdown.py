@@ -40,7 +40,7 @@ _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
 _MAX_BACKTICKS: Final = 100
 """Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
 _MAY_REACH_OUT: Final = ("<", "[", "]", "`", "~", "#", "\r")
-_MAY_UNDERLINE: Final = re.compile(r"\n[ \t>]*(?:=+|-+)[ \t]*$", re.MULTILINE)
+_MAY_UNDERLINE: Final = re.compile(r"\n[ \t>]*[=\-]+[ \t]*$", re.MULTILINE)
 """A text without these is harmless, as most texts are: it has no tag, image, link, heading, fence, code, or line below a heading."""
 _MAX_NAME: Final = 40
 """Characters of a short text, such as a name or a word of a table, which a page holds again and again."""
@@ -64,16 +64,20 @@ _inline_name = lru_cache(2048)(_inline)
 
 def quote(text: str) -> str:
     """Return text in a block quote, without the markup that would reach out of it; blank lines around it are left out."""
-    lines = to_safe_markdown(text).split("\n")
-    return "\n".join([f"> {line}" if line else ">" for line in lines])
+    quoted = to_safe_markdown(text).replace("\n", "\n> ")
+    while "\n> \n" in quoted:  # twice, since one replacement takes every other of several blank lines
+        quoted = quoted.replace("\n> \n", "\n>\n")
+    return f"> {quoted}" if quoted else ">"
 
 
 def list_item(text: str) -> str:
     """Return a list item, without the markup that would reach out of it; the lines after the first are indented."""
-    first, *rest = to_safe_markdown(text).split("\n")
+    first, _, rest = to_safe_markdown(text).partition("\n")
     if first and not first.strip("- \t"):
         first = f"\\{first}"  # after the item's own dash, nothing but dashes would be a line across the page
-    return "\n".join([f"- {first}", *[f"  {line}" if line.strip() else "" for line in rest]])
+    if not rest:
+        return f"- {first}"
+    return "\n".join([f"- {first}", *[f"  {line}" if line.strip() else "" for line in rest.split("\n")]])
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -134,7 +138,7 @@ def lower_headings(text: str, highest: int) -> str:
 def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
     """Return a text without the markup that would reach out of its place; blank lines around it are left out."""
     text = text.strip()
-    if not _MAY_UNDERLINE.search(text) and not any(map(text.__contains__, _MAY_REACH_OUT)):
+    if not _may_reach_out(text):
         return text
     lines = _LINE_END.split(text)
     has_nested_fences = any(map(_FENCE_WITHIN.match, lines))
@@ -153,6 +157,13 @@ def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
         )
         before = line
     return "\n".join(shown)
+
+
+def _may_reach_out(text: str) -> bool:
+    for mark in _MAY_REACH_OUT:  # `any` would take three times as long, for each text of a report
+        if mark in text:
+            return True
+    return _MAY_UNDERLINE.search(text) is not None
 
 
 def _escape_line(

@@ -209,3 +209,8 @@ def test_a_text_without_marks_is_what_looking_at_each_of_its_lines_comes_to(text
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(safe_markdown, "_MAY_REACH_OUT", ("",))
         assert to_safe_markdown(text) == shown
+
+
+def test_a_quote_holds_its_blank_lines_without_a_space_behind_the_mark() -> None:
+    assert quote("a\n\n\n\nb\n\n> \nc") == "> a\n>\n>\n>\n> b\n>\n> > \n> c"
+    assert quote(" \n") == ">"
