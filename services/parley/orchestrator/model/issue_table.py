@@ -14,12 +14,10 @@ class TrackedIssue(AnsweredIssue, frozen=True, gc=False):  # thousands, which ar
     """An issue with its author's answer, and its place in the debate.
 
     Attributes:
-        key: Of the critique's step.
         sequence: Of the event that recorded the critique.
         number: Its number in the debate, from 1, in the order in which issues were raised.
     """
 
-    key: str
     sequence: int
     round: int
     critic: str
@@ -42,11 +40,11 @@ class IssueTable:
         """Find the issues of a debate and the answers to them, in its contributions in the order of the log."""
         self.issues = _track_issues(contributions)
         self._by_target: dict[tuple[str, int, str], list[TrackedIssue]] = {}
-        self._by_critique: dict[tuple[str, int], TrackedIssue] = {}
+        self._by_critique: dict[tuple[int, int], TrackedIssue] = {}
         for each in self.issues:
             number = each.issue.number
             self._by_target.setdefault((each.critic, number, each.target), []).append(each)
-            self._by_critique[each.key, number] = each
+            self._by_critique[each.sequence, number] = each
 
     def of(self, made: Contribution, critic: str, number: int) -> TrackedIssue | None:
         """Return the issue that a contribution means by a critic and a number; None if there is none.
@@ -56,7 +54,7 @@ class IssueTable:
         work = made.work
         author = work.agent_id
         if author == critic and work.target_agent_id:
-            return self._by_critique.get((made.key, number))
+            return self._by_critique.get((made.sequence, number))
         raised = self._by_target.get((critic, number, author), ())
         before = bisect_left(raised, made.sequence, key=_SEQUENCE)
         return raised[before - 1] if before else None
@@ -88,7 +86,7 @@ def _track_issues(contributions: Sequence[Contribution]) -> tuple[TrackedIssue, 
         work, reply = made.work, made.reply
         author, target = work.agent_id, work.target_agent_id
         if target and (issues := reply.critique.issues):
-            place = (made.key, made.sequence, work.round, author, target)
+            place = (made.sequence, work.round, author, target)
             for issue in reversed(issues):
                 answer = answers.get((target, author, issue.number)) or no_answer(author, issue.number)
                 tracked.append((issue, answer, *place))

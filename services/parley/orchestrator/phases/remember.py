@@ -143,7 +143,7 @@ def _reasons_of_minority(vote: Vote, standing: str) -> dict[str, str]:
 def list_issues(replies: Sequence[StepSucceeded], names: Names) -> list[RecordedIssue]:
     """Return the issues of critiques with what their authors answered, most severe first."""
     made = [
-        Contribution(key=str(number), sequence=number, work=each.work, reply=each.reply)
+        Contribution(sequence=number, work=each.work, reply=each.reply)
         for number, each in enumerate(replies, start=1)
     ]
     found = sorted(IssueTable(made).issues, key=lambda each: -(each.severity or 0))
