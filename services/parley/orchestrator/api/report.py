@@ -105,9 +105,8 @@ def _answer(page: ReportPage) -> Iterator[str]:
         return
     has_ended = debate.HasField("end_time") or debate.HasField("failure")
     yield "There is no answer." if has_ended else "There is no answer yet."
-    for made in page.contributions:
-        if made.is_answer and not made.work.round:
-            yield contribution_block(page, made)
+    for made in page.answers:
+        yield contribution_block(page, made)
 
 
 def _answer_parts(page: ReportPage) -> Iterator[str]:

@@ -114,9 +114,8 @@ def _facts(page: ReportPage) -> Iterator[str]:
         yield f"Rounds ended: {inline(page.names.put_in(debate.stop_explanation))}"
     elif debate.rounds_ended_by:
         yield f"Ended after round {debate.current_round}: {inline(debate.rounds_ended_by)}"
-    for made in page.contributions:
-        if made.is_answer and not made.work.round:
-            yield f"Answer: {page.name_of(made.work.agent_id)} · {' · '.join(facts(made))}"
+    for made in page.answers:
+        yield f"Answer: {page.name_of(made.work.agent_id)} · {' · '.join(facts(made))}"
     yield f"Accepted: {moment(time_of(debate.create_time))}"
     yield f"Last event: {moment(time_of(debate.update_time))}"
 

@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from parley.orchestrator.api.report_issues import describe_answers
 from parley.orchestrator.api.report_page import ReportPage
-from parley.orchestrator.api.report_rhetoric import marks_of
+from parley.orchestrator.api.report_rhetoric import describe_marks
 from parley.orchestrator.model.times import seconds_of
 from parley.runtime.safe_markdown import inline, list_item, quote, span
 from parley.v1.agent_pb2 import ToolCall
@@ -41,7 +41,11 @@ def outside_round_block(page: ReportPage, made: Contribution) -> str:
 
 def facts(made: Contribution) -> list[str]:
     """Return who answered and what it took, what was marked in it, and what was looked up for it."""
-    found = [_measures(made), *marks_of(made)]
+    found = [_measures(made)]
+    if patterns := made.patterns:
+        found.append(f"Patterns: {describe_marks(patterns)}")
+    if fallacies := made.fallacies:
+        found.append(f"Fallacies: {describe_marks(fallacies)}")
     if calls := made.reply.tool_calls:
         found.append(f"Looked up: {', '.join(map(_describe_tool_call, calls))}")
     return found
@@ -69,11 +73,12 @@ def _describe_tool_call(call: ToolCall) -> str:
 def _measures(made: Contribution) -> str:
     reply, work = made.reply, made.work
     usage = reply.usage
-    measured = [
-        inline(answering_model(reply)),
+    model = inline(answering_model(reply))
+    measured = [model] if model else []
+    measured += (
         span(seconds_of(reply.latency)),
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
-    ]
+    )
     if made.attempt > 1:
         measured.append(f"attempt {made.attempt}")
     if reply.truncated:
@@ -85,4 +90,4 @@ def _measures(made: Contribution) -> str:
         measured.append(f"{reply.characters_cut:,} characters too long, and cut")
     if reply.prompt_characters_left_out:
         measured.append(f"{reply.prompt_characters_left_out:,} characters of its prompt left out")
-    return " · ".join(filter(None, measured))
+    return " · ".join(measured)

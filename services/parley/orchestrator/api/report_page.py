@@ -33,6 +33,11 @@ class ReportPage:
         return tuple(self.debate.contributions)
 
     @cached_property
+    def answers(self) -> tuple[Contribution, ...]:
+        """Those that are its answer."""
+        return tuple(made for made in self.contributions if made.is_answer and not made.work.round)
+
+    @cached_property
     def issues(self) -> IssueTable:
         """All issues, numbered."""
         return IssueTable(self.contributions)

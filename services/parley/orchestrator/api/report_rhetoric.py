@@ -1,6 +1,6 @@
 """What the trickster and the observer of a debate found, as blocks of its report."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from parley.runtime.agent_names import Names
@@ -13,7 +13,6 @@ from parley.v1.arena_pb2 import (
     TRICKSTER_VERDICT_UNSPECIFIED,
     TricksterFinding,
 )
-from parley.v1.debate_pb2 import Contribution
 from parley.v1.rhetoric_pb2 import RhetoricalMark
 
 _ENGLISH_FEATURES: Final[tuple[Literal["reasons", "reports", "vagueness"], ...]] = (
@@ -30,11 +29,9 @@ _VERDICTS: Final = {
 }
 
 
-def marks_of(made: Contribution) -> Iterator[str]:
-    """Yield the patterns and the fallacies that the observer has marked in a contribution."""
-    for what, marks in (("Patterns", made.patterns), ("Fallacies", made.fallacies)):
-        if marks:
-            yield f"{what}: {', '.join(map(_mark, marks))}"
+def describe_marks(marks: Iterable[RhetoricalMark]) -> str:
+    """Return the observer's marks of one kind in a contribution."""
+    return ", ".join(map(_mark, marks))
 
 
 def trickster_blocks(finding: TricksterFinding, names: Names) -> Iterator[str]:

@@ -1,10 +1,12 @@
 """The rounds of a debate, each folded up where the reader of the page can do that."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 from parley.orchestrator.api.report_contribution import contribution_block, outside_round_block
 from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.api.report_rhetoric import trickster_blocks
+from parley.orchestrator.model.tasks import Activity
 from parley.runtime.safe_markdown import fold, inline
 from parley.runtime.work_words import AFTER_THE_ANSWER
 from parley.v1.debate_pb2 import Contribution
@@ -15,50 +17,51 @@ Activities = dict[str, list[Contribution]]
 
 def rounds_sections(page: ReportPage) -> Iterator[str]:
     """Yield what was contributed before the first round, then in each round that was begun, then after them, but the answer."""
-    early, late = _split_outside_rounds(page)
+    early, by_round, late = _split(page)
     if early:
         yield "## Before the rounds"
         yield from fold(_count_words(page, _group(early)), _outside(page, early))
-    yield from _rounds(page)
+    yield from _rounds(page, by_round)
     if late:
         yield "## After the rounds"
         yield from fold(_count_words(page, _group(late)), _outside(page, late))
 
 
-def _split_outside_rounds(page: ReportPage) -> tuple[list[Contribution], list[Contribution]]:
-    """Return the contributions before the first round and those after it, but those that have a section of their own, such as requirements."""
-    activities = page.debate_format.activities if page.debate_format else ()
-    elsewhere = {each.name for each in activities if not each.heading}
+def _split(page: ReportPage) -> tuple[list[Contribution], dict[int, Activities], list[Contribution]]:
+    """Return what was contributed before the first round, in each round that was begun, and in none after the first.
+
+    What has a section of its own, such as requirements, is left out. Without any round, all comes last.
+    """
+    by_round: dict[int, Activities] = {number: {} for number in page.debate.begun_rounds if number}
     early: list[Contribution] = []
     late: list[Contribution] = []
     has_rounds = False
     for made in page.contributions:
         work = made.work
-        if has_rounds and work.round:
-            continue
-        if not made.is_answer and (work.activity in elsewhere or made.key.startswith(AFTER_THE_ANSWER)):
-            continue
-        if work.round:
-            has_rounds = True
+        if number := work.round:
+            if not has_rounds:
+                has_rounds, early, late = True, late, []
+            by_round.setdefault(number, {}).setdefault(work.activity, []).append(made)
         else:
-            (late if has_rounds else early).append(made)
-    if not has_rounds:
-        early, late = [], early
-    return early, [made for made in late if not made.is_answer]
+            late.append(made)
+    is_elsewhere = partial(_is_elsewhere, {each.name for each in _activities(page) if not each.heading})
+    return (
+        [made for made in early if made.is_answer or not is_elsewhere(made)],
+        by_round,
+        [made for made in late if not made.is_answer and not is_elsewhere(made)],
+    )
 
 
-def _rounds(page: ReportPage) -> Iterator[str]:
-    """Yield the rounds that were begun, and what was contributed in each."""
-    by_round: dict[int, Activities] = {number: {} for number in page.debate.begun_rounds}
-    for made in page.contributions:
-        work = made.work
-        by_round.setdefault(work.round, {}).setdefault(work.activity, []).append(made)
-    numbers = sorted(by_round.keys() - {0})
-    if numbers:
+def _is_elsewhere(activities: Collection[str], made: Contribution) -> bool:
+    return made.work.activity in activities or made.key.startswith(AFTER_THE_ANSWER)
+
+
+def _rounds(page: ReportPage, by_round: dict[int, Activities]) -> Iterator[str]:
+    if by_round:
         yield "## Rounds"
-    for number in numbers:
+    for number, activities in sorted(by_round.items()):
         yield f"### Round {number}"
-        if activities := by_round[number]:
+        if activities:
             yield from fold(_count_words(page, activities), _round(page, number, activities))
         else:
             yield "Nothing was contributed."
@@ -88,8 +91,11 @@ def _round(page: ReportPage, number: int, activities: Activities) -> Iterator[st
 
 def _headings(page: ReportPage) -> dict[str, str]:
     """Return the headings of a format's activities, in the order in which they are shown."""
-    activities = page.debate_format.activities if page.debate_format else ()
-    return {each.name: each.heading for each in activities if each.heading}
+    return {each.name: each.heading for each in _activities(page) if each.heading}
+
+
+def _activities(page: ReportPage) -> Sequence[Activity]:
+    return page.debate_format.activities if page.debate_format else ()
 
 
 def _sort(activities: Collection[str], headings: dict[str, str]) -> list[str]:
