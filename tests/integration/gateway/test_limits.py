@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -20,18 +19,13 @@ from parley.runtime.errors import ConfigurationError
 from parley.v1 import gateway_pb2
 from tests.integration.gateway.harness import failure_of, request, routes_file, run_gateway, run_with_server
 from tests.support.model_server import Fault, FaultKind, Latency, Match, ModelServer, Outcome, Rule, error
+from tests.support.waiting import wait_until
 
 KEYS = {"KEY_1": "sk-first-key-of-this-test", "KEY_2": "sk-second-key-of-this-test"}
 
 
 def seconds(duration: Any) -> float:
     return float(duration.ToTimedelta().total_seconds())
-
-
-async def until(condition: Callable[[], Awaitable[bool]], within: float = 30.0) -> None:
-    async with asyncio.timeout(within):
-        while not await condition():  # noqa: ASYNC110 (a file tells nobody)
-            await asyncio.sleep(0.02)
 
 
 async def test_calls_wait_for_a_slot_and_say_how_long_and_that_is_no_fault_of_the_route(
@@ -106,9 +100,9 @@ async def test_a_small_debate_is_not_behind_a_large_one(tmp_path: Path) -> None:
             waiting = [
                 asyncio.create_task(gateway.ask(make_request("deb-large", number))) for number in range(10)
             ]
-            await until(partial(is_queued, 10))
+            await wait_until(partial(is_queued, 10))
             waiting.append(asyncio.create_task(gateway.ask(make_request("deb-small", 1))))
-            await until(partial(is_queued, 11))
+            await wait_until(partial(is_queued, 11))
             holder.cancel()
             await asyncio.gather(*waiting)
             asked = [each.prompt for each in server.ledger.calls[1:]]
@@ -367,7 +361,7 @@ async def test_a_changed_file_is_taken_over_and_a_bad_one_changes_nothing(
                 noted += "".join(capfd.readouterr())
                 return "unknown provider nobody" in noted
 
-            await until(has_complained)
+            await wait_until(has_complained)
             assert (await gateway.ask()).answer.text == "one"
             routes_file(tmp_path, second, extra="agents:\n  - role: poet\n")
 
@@ -375,7 +369,7 @@ async def test_a_changed_file_is_taken_over_and_a_bad_one_changes_nothing(
                 listed = await gateway.stub.ListAgents(gateway_pb2.ListAgentsRequest())
                 return [agent.id for agent in listed.agents] == ["judge", "poet"]
 
-            await until(is_taken_over)
+            await wait_until(is_taken_over)
             assert (await gateway.ask()).answer.text == "two"
 
 
@@ -394,7 +388,7 @@ async def test_a_reload_keeps_the_breakers_of_what_stayed_and_the_calls_that_run
             async def is_taken_over() -> bool:
                 return "p2/m" not in await gateway.routes()
 
-            await until(is_taken_over)
+            await wait_until(is_taken_over)
             assert (await gateway.routes())["p1/m"].failures_in_a_row == before == 1
             assert (await call).answer.route == "p2/m"
 

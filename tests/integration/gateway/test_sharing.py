@@ -1,7 +1,7 @@
 """Several gateways over one store: breakers told from one to the others, calls shared and taken over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.integration.gateway.harness import (
     settings_for,
 )
 from tests.support.model_server import Latency, ModelServer, Rule, error
+from tests.support.waiting import wait_until
 
 ROUTE = "openai/m-1"
 
@@ -43,12 +44,6 @@ async def run_several(
         ]
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within: float) -> None:
-    async with asyncio.timeout(within):
-        while not await condition():  # noqa: ASYNC110 (another replica tells nobody here)
-            await asyncio.sleep(0.02)
-
-
 async def is_(gateway: Gateway, state: str) -> bool:
     return ROUTE in await gateway.routes() and await gateway.breaker(ROUTE) == state
 
@@ -62,7 +57,7 @@ async def test_a_breaker_that_opens_at_one_replica_is_open_at_the_others_within_
     ):
         await failure_of(one)
         for other in (two, three):
-            await until(lambda other=other: is_(other, "OPEN"), within=30)  # type: ignore[misc]
+            await wait_until(lambda other=other: is_(other, "OPEN"))  # type: ignore[misc]
         assert len(server.ledger.calls) == 3
         assert (await failure_of(three)).reason == "NO_ROUTE_AVAILABLE"
         assert "503" in (await two.routes())[ROUTE].last_failure
@@ -76,7 +71,7 @@ async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path
     ):
         await failure_of(gateways[0])
         for each in gateways:
-            await until(lambda each=each: is_(each, "OPEN"), within=30)  # type: ignore[misc]
+            await wait_until(lambda each=each: is_(each, "OPEN"))  # type: ignore[misc]
         server.reset()
         server.rules = []
         server.latency = Latency(0.4)
@@ -85,7 +80,7 @@ async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path
             retry = [(await each.routes())[ROUTE].retry_at.ToDatetime(UTC) for each in gateways]
             return max(retry) <= datetime.now(UTC)
 
-        await until(are_ready, within=30)
+        await wait_until(are_ready)
         heard = await asyncio.gather(*(each.ask() for each in gateways))
         assert all(each.answer.text for each in heard)
         first, second, *_ = sorted(server.ledger.calls, key=lambda record: record.started)
@@ -93,7 +88,7 @@ async def test_one_trial_of_all_replicas_is_out_and_its_outcome_is_told(tmp_path
         for _ in range(3):
             await asyncio.gather(*(each.ask() for each in gateways))
         for each in gateways:
-            await until(lambda each=each: is_(each, "CLOSED"), within=30)  # type: ignore[misc]
+            await wait_until(lambda each=each: is_(each, "CLOSED"))  # type: ignore[misc]
 
 
 async def test_without_the_store_every_replica_goes_by_what_it_sees(

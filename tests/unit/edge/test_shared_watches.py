@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from parley.runtime.errors import ParleyError
 from parley.v1 import orchestrator_pb2
 from parley.v1.event_pb2 import Event
 from parley.v1.orchestrator_pb2 import Heartbeat, StepDelta, WatchDebateRequest, WatchDebateResponse
+from tests.support.waiting import wait_until
 
 WITHIN = 60.0
 _METHOD = orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].methods_by_name["WatchDebate"]
@@ -162,24 +164,18 @@ def watches(orchestrator: _Orchestrator) -> SharedWatches:
     return SharedWatches(_METHOD, calls)
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(WITHIN):
-        while not condition():  # noqa: ASYNC110 (a stand-in notifies no one)
-            await asyncio.sleep(0.001)
-
-
 async def test_each_stream_gets_every_event_once_however_many_share_a_watch_and_wherever_it_begins(
     orchestrator: _Orchestrator, watches: SharedWatches
 ) -> None:
     for _ in range(5):
         orchestrator.append()
     pages = [_Page(watches, after=after) for after in (3, 0, 5, 0, 4)]
-    await until(lambda: all(each.has(5) for each in pages))
-    await until(lambda: len(orchestrator.open) == 1)
+    await wait_until(lambda: all(each.has(5) for each in pages))
+    await wait_until(lambda: len(orchestrator.open) == 1)
     orchestrator.append()
     pages.append(_Page(watches, "two"))
-    await until(lambda: all(each.has(6) for each in pages))
-    await until(lambda: len(orchestrator.open) == 1)
+    await wait_until(lambda: all(each.has(6) for each in pages))
+    await wait_until(lambda: len(orchestrator.open) == 1)
     orchestrator.end()
     await asyncio.gather(*(each.end() for each in pages))
     assert not orchestrator.open
@@ -211,7 +207,7 @@ async def test_streams_that_come_and_go_at_any_moment_miss_nothing_and_get_nothi
         await asyncio.sleep(0)
     for each in pages:
         each.reads.set()
-    await until(lambda: all(each.has(len(orchestrator.logs["acme"])) for each in pages))
+    await wait_until(lambda: all(each.has(len(orchestrator.logs["acme"])) for each in pages))
     assert all(each.content.count(b"[%d]" % number) <= 1 for each in pages for number in range(400))
     orchestrator.end()
     await asyncio.gather(*(each.end() for each in pages))
@@ -223,7 +219,7 @@ async def test_no_one_whose_own_call_is_refused_gets_anything_that_others_read(
 ) -> None:
     orchestrator.append("secret")
     page = _Page(watches)
-    await until(lambda: page.has(1))
+    await wait_until(lambda: page.has(1))
     stranger = _Page(watches, "unknown")
     with pytest.raises(ParleyError) as refused:
         await stranger.end()
@@ -239,7 +235,7 @@ async def test_tenants_that_have_a_debate_of_one_name_each_get_their_own(
     orchestrator.append()
     orchestrator.append(tenant="other")
     mine, foreign = _Page(watches), _Page(watches, "foreign")
-    await until(lambda: mine.has(1) and foreign.has(1))
+    await wait_until(lambda: mine.has(1) and foreign.has(1))
     orchestrator.end()
     await asyncio.gather(mine.end(), foreign.end())
     assert (b"acme" in mine.content, b"other" in mine.content) == (True, False)
@@ -252,7 +248,7 @@ async def test_a_stream_whose_key_is_revoked_gets_nothing_more_once_it_asks_agai
     watches.ask_seconds = 0.0
     orchestrator.append()
     pages = [_Page(watches, "one"), _Page(watches, "two")]
-    await until(lambda: all(each.has(1) for each in pages))
+    await wait_until(lambda: all(each.has(1) for each in pages))
     del orchestrator.keys["one"]
     orchestrator.append()
     with pytest.raises(ParleyError) as refused:
@@ -269,7 +265,7 @@ async def test_a_stream_asks_again_within_its_time_also_if_nothing_happens(
 ) -> None:
     watches.ask_seconds = 0.0
     page = _Page(watches)
-    await until(lambda: orchestrator.open)
+    await wait_until(lambda: orchestrator.open)
     del orchestrator.keys["one"]
     async with asyncio.timeout(WITHIN):
         while not page.task.done():
@@ -283,10 +279,10 @@ async def test_asking_again_neither_loses_nor_doubles_text(
 ) -> None:
     watches.ask_seconds = 0.0
     page = _Page(watches, deltas=True)
-    await until(lambda: orchestrator.open)
+    await wait_until(lambda: orchestrator.open)
     for number in range(20):
         orchestrator.write(f"[{number}]")
-        await until(lambda number=number: page.content.count(b"[%d]" % number) == 1)
+        await wait_until(lambda number=number: page.content.count(b"[%d]" % number) == 1)  # type: ignore[misc]
     assert len(orchestrator.opened) > 20
     orchestrator.end()
     await page.end()
@@ -298,12 +294,12 @@ async def test_a_stream_whose_key_has_become_another_tenants_gets_that_tenants_d
 ) -> None:
     watches.ask_seconds = 0.0
     page, other = _Page(watches), _Page(watches, "two")
-    await until(lambda: len(orchestrator.opened) == 2)
+    await wait_until(lambda: len(orchestrator.opened) == 2)
     orchestrator.keys["one"] = "other"
     orchestrator.append()
-    await until(lambda: other.has(1))
+    await wait_until(lambda: other.has(1))
     orchestrator.append(tenant="other")
-    await until(lambda: page.has(1))
+    await wait_until(lambda: page.has(1))
     assert b"acme" not in page.content
     orchestrator.end()
     await asyncio.gather(page.end(), other.end())
@@ -313,14 +309,14 @@ async def test_a_stream_gets_no_text_of_steps_whose_end_it_has(
     orchestrator: _Orchestrator, watches: SharedWatches
 ) -> None:
     first = _Page(watches, deltas=True)
-    await until(lambda: orchestrator.open)
+    await wait_until(lambda: orchestrator.open)
     orchestrator.write("of the step")
-    await until(lambda: b"of the step" in first.content)
+    await wait_until(lambda: b"of the step" in first.content)
     orchestrator.append("its end")
-    await until(lambda: first.has(1))
+    await wait_until(lambda: first.has(1))
     second = _Page(watches, after=1, deltas=True)
     orchestrator.append()
-    await until(lambda: second.has(2))
+    await wait_until(lambda: second.has(2))
     assert b"of the step" not in second.content
     orchestrator.end()
     await asyncio.gather(first.end(), second.end())
@@ -331,10 +327,10 @@ async def test_streams_without_text_share_another_watch(
 ) -> None:
     orchestrator.append()
     silent, first, second = _Page(watches), _Page(watches, deltas=True), _Page(watches, deltas=True)
-    await until(lambda: all(each.has(1) for each in (silent, first, second)))
-    await until(lambda: len(orchestrator.open) == 2)
+    await wait_until(lambda: all(each.has(1) for each in (silent, first, second)))
+    await wait_until(lambda: len(orchestrator.open) == 2)
     orchestrator.write("so far")
-    await until(lambda: b"so far" in first.content and b"so far" in second.content)
+    await wait_until(lambda: b"so far" in first.content and b"so far" in second.content)
     orchestrator.end()
     await asyncio.gather(silent.end(), first.end(), second.end())
     assert b"so far" not in silent.content
@@ -345,18 +341,18 @@ async def test_a_stream_that_hangs_up_leaves_the_watch_to_the_others_and_the_las
     orchestrator: _Orchestrator, watches: SharedWatches
 ) -> None:
     first, second = _Page(watches), _Page(watches)
-    await until(lambda: len(orchestrator.opened) == 2 and len(orchestrator.open) == 1)
+    await wait_until(lambda: len(orchestrator.opened) == 2 and len(orchestrator.open) == 1)
     (shared,) = orchestrator.open
     first.task.cancel()
     await asyncio.wait({first.task})
     orchestrator.append()
-    await until(lambda: second.has(1))
+    await wait_until(lambda: second.has(1))
     assert orchestrator.open == {shared}
     second.task.cancel()
     await asyncio.wait({second.task})
     assert not orchestrator.open
     third = _Page(watches)
-    await until(lambda: third.has(1))
+    await wait_until(lambda: third.has(1))
     orchestrator.end()
     await third.end()
 
@@ -366,7 +362,7 @@ async def test_all_are_told_when_the_watch_breaks(
 ) -> None:
     orchestrator.append()
     pages = [_Page(watches), _Page(watches)]
-    await until(lambda: all(each.has(1) for each in pages) and len(orchestrator.open) == 1)
+    await wait_until(lambda: all(each.has(1) for each in pages) and len(orchestrator.open) == 1)
     (shared,) = orchestrator.open
     shared.broken = True
     shared.news.set()
@@ -384,7 +380,7 @@ async def test_a_watch_is_read_no_faster_than_its_foremost_stream_reads(
     page.reads.clear()
     for _ in range(100):
         orchestrator.append("x" * 100)
-    await until(lambda: page.ids)
+    await wait_until(lambda: page.ids)
     (call,) = orchestrator.open
     read = 0
     while read != call.read:  # until nothing more is read
@@ -393,7 +389,7 @@ async def test_a_watch_is_read_no_faster_than_its_foremost_stream_reads(
             await asyncio.sleep(0)
     assert 0 < read < 30
     page.reads.set()
-    await until(lambda: page.has(100))
+    await wait_until(lambda: page.has(100))
     assert len(orchestrator.opened) == 1, "what it has not read yet is kept"
     orchestrator.end()
     await page.end()
@@ -406,17 +402,17 @@ async def test_a_stream_that_stalls_holds_up_no_other_and_keeps_little_and_then_
     monkeypatch.setattr(broadcasting, "_SPARE_BYTES", 100)
     orchestrator.append()
     stalled, other = _Page(watches), _Page(watches)
-    await until(lambda: stalled.has(1) and other.has(1) and len(orchestrator.open) == 1)
+    await wait_until(lambda: stalled.has(1) and other.has(1) and len(orchestrator.open) == 1)
     stalled.reads.clear()
     for number in range(2, 102):
         orchestrator.append("x" * 100)
-        await until(lambda number=number: other.has(number))
+        await wait_until(partial(other.has, number))
     (shared,) = watches._broadcasts.values()
     assert shared._kept_bytes < 3000
     stalled.reads.set()
-    await until(lambda: stalled.has(101))
+    await wait_until(lambda: stalled.has(101))
     orchestrator.append()
-    await until(lambda: stalled.has(102) and other.has(102) and len(orchestrator.open) == 1)
+    await wait_until(lambda: stalled.has(102) and other.has(102) and len(orchestrator.open) == 1)
     orchestrator.end()
     await asyncio.gather(stalled.end(), other.end())
 
@@ -431,7 +427,7 @@ async def test_what_waits_for_a_stream_is_written_at_once(
         assert (await anext(texts)).count(b"id: ") == 1
         for _ in range(10):
             orchestrator.append()
-        await until(lambda: orchestrator.opened[0].read == 11)
+        await wait_until(lambda: orchestrator.opened[0].read == 11)
         await asyncio.sleep(0)
         assert (await anext(texts)).count(b"id: ") == 10
 
@@ -441,10 +437,10 @@ async def test_an_orchestrator_that_names_no_tenant_is_asked_by_each_stream(
 ) -> None:
     orchestrator.says_tenant = False
     pages = [_Page(watches, deltas=True), _Page(watches, deltas=True)]
-    await until(lambda: len(orchestrator.open) == 2)
+    await wait_until(lambda: len(orchestrator.open) == 2)
     orchestrator.append()
     orchestrator.write("so far")
-    await until(lambda: all(each.has(1) and b"so far" in each.content for each in pages))
+    await wait_until(lambda: all(each.has(1) and b"so far" in each.content for each in pages))
     assert len(orchestrator.open) == 2
     orchestrator.end()
     await asyncio.gather(*(each.end() for each in pages))

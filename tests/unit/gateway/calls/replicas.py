@@ -1,7 +1,7 @@
 """Replicas of the gateway that make calls over one store, and the model that they ask."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,12 +35,6 @@ async def read_completed(events: AsyncIterator[GenerateResponse]) -> GenerateCom
     last = (await read_all(events))[-1]
     assert last.HasField("completed")
     return last.completed
-
-
-async def until(condition: Callable[[], bool], within: float = 30.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110 (the store tells nobody)
-            await asyncio.sleep(0.005)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from parley.runtime.errors import ParleyError
 from parley.storage.ports import StoreUnavailableError
 from tests.support.commits import count_commits
 from tests.support.manual_clock import ManualClock
+from tests.support.waiting import wait_until
 from tests.unit.gateway.calls.replicas import (
     KEY,
     LEASE,
@@ -26,7 +27,6 @@ from tests.unit.gateway.calls.replicas import (
     create_quick_model,
     read_completed,
     replicas,
-    until,
 )
 
 
@@ -59,7 +59,7 @@ async def test_a_replica_that_is_alone_takes_over_at_once(tmp_path: Path) -> Non
     model = Model()
     async with replicas(tmp_path, 2) as (dead, later):
         lost = asyncio.create_task(read_completed(dead.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         await dead.die()
         model.may_answer.set()
         async with asyncio.timeout(LEASE / 2):
@@ -75,7 +75,7 @@ async def test_alone_a_call_is_written_once_with_its_answer_and_not_made_again(
     model = Model()
     writes = count_commits(monkeypatch)
     asked = asyncio.create_task(read_completed(alone.ask(model)))
-    await until(lambda: model.asked == 1)
+    await wait_until(lambda: model.asked == 1)
     assert not writes
     model.may_answer.set()
     assert (await asked).text == "yes"
@@ -123,7 +123,7 @@ async def test_alone_who_records_an_answer_gets_it_before_it_is_stored_and_all_o
     monkeypatch.setattr(alone.store, "end", end_late)
     recording = asyncio.create_task(read_completed(alone.ask(model, records=True)))
     other = asyncio.create_task(read_completed(alone.ask(model)))
-    await until(lambda: model.asked == 1)
+    await wait_until(lambda: model.asked == 1)
     model.may_answer.set()
     assert (await recording).text == "yes"
     assert (await read_completed(alone.ask(model, records=True))).text == "yes", "nor is it asked for again"
@@ -140,7 +140,7 @@ async def test_alone_an_answer_that_its_caller_records_is_not_stored(
     commits = count_commits(monkeypatch)
     assert (await read_completed(alone.ask(model, records=True))).held
     await alone.calls.forget([KEY])
-    await until(lambda: alone.calls.find(KEY) is None)
+    await wait_until(lambda: alone.calls.find(KEY) is None)
     assert commits == []
     assert await alone.store.look(KEY) is None
 
@@ -155,7 +155,7 @@ async def test_alone_no_digest_is_made_of_what_a_caller_asks_that_records_the_an
     model = create_quick_model()
     await read_completed(alone.calls.listen(KEY, digest, model, records=True))
     await alone.calls.forget([KEY])
-    await until(lambda: alone.calls.find(KEY) is None)
+    await wait_until(lambda: alone.calls.find(KEY) is None)
     assert not made
 
 
@@ -165,7 +165,7 @@ async def test_alone_an_answer_that_its_caller_does_not_record_is_stored_soon(
     monkeypatch.setattr(runs, "_HOLD_SECONDS", 0.01)
     model = create_quick_model()
     await read_completed(alone.ask(model, records=True))
-    await until(lambda: alone.calls.find(KEY) is None)
+    await wait_until(lambda: alone.calls.find(KEY) is None)
     assert (await read_completed(alone.ask(model))).stored
     await alone.calls.forget([KEY])
     assert await find_state(alone) is CallState.FORGOTTEN, "late, but not for ever"
@@ -190,7 +190,7 @@ async def test_alone_an_answer_that_is_being_stored_while_it_is_forgotten_is_for
     await asyncio.sleep(0)
     may_store.set()
     await forgetting
-    await until(lambda: alone.calls.find(KEY) is None)
+    await wait_until(lambda: alone.calls.find(KEY) is None)
     assert await find_state(alone) is CallState.FORGOTTEN
 
 
@@ -208,7 +208,7 @@ async def test_alone_an_answer_that_could_not_be_stored_before_it_is_forgotten_i
 
         monkeypatch.setattr(one.store, "end", fail)
         assert (await read_completed(calls.listen(KEY, lambda: "d", model, records=True))).held
-        await until(lambda: calls.find(KEY) is None)
+        await wait_until(lambda: calls.find(KEY) is None)
         with pytest.raises(ParleyError) as caught:
             await calls.forget([KEY])
         assert caught.value.reason == "STORE_UNAVAILABLE"
@@ -265,14 +265,14 @@ async def test_alone_an_answer_waits_only_if_all_who_listen_record_it_themselves
     monkeypatch.setattr(runs, "_HOLD_SECONDS", LEASE)
     model = Model()
     asked = [asyncio.create_task(read_completed(alone.ask(model, records=each))) for each in listeners]
-    await until(lambda: model.asked == 1)
-    await until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
+    await wait_until(lambda: model.asked == 1)
+    await wait_until(lambda: (call := alone.calls.find(KEY)) is not None and call.listeners == len(listeners))
     model.may_answer.set()
     async with asyncio.timeout(LEASE / 2):
         await asyncio.gather(*asked)
     if may_wait:
         await alone.calls.forget([KEY])
-    await until(lambda: alone.calls.find(KEY) is None)
+    await wait_until(lambda: alone.calls.find(KEY) is None)
     assert (await alone.store.look(KEY) is None) == may_wait
 
 
@@ -282,13 +282,13 @@ async def test_alone_a_call_that_was_given_up_leaves_nothing_and_one_that_failed
     model = Model()
     async with run_alone(alone.store) as stopping:
         asked = asyncio.create_task(read_completed(stopping.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         await stopping.calls.close(0)
         with pytest.raises(CallFailed):
             await asked
     assert await alone.store.look(KEY) is None
     failing = asyncio.create_task(read_completed(alone.ask(model)))
-    await until(lambda: model.asked == 2)
+    await wait_until(lambda: model.asked == 2)
     assert (await alone.calls.cancel(KEY)).usage.requests == 1
     with pytest.raises(CallFailed):
         await failing
@@ -316,10 +316,10 @@ async def test_alone_no_call_begins_while_outcomes_cannot_be_written(
 
     monkeypatch.setattr(alone.store, "end", fail_as_full)
     assert (await read_completed(alone.ask(first, records=True))).text == "yes"
-    await until(lambda: refused > 0)
+    await wait_until(lambda: refused > 0)
     waiting = asyncio.create_task(read_completed(alone.ask(later, "another")))
     tried = refused
-    await until(lambda: refused > tried)
+    await wait_until(lambda: refused > tried)
     assert later.asked == 0
     is_full = False
     assert (await waiting).text == "yes"
@@ -342,11 +342,11 @@ async def test_alone_an_answer_that_is_still_to_be_written_is_not_paid_for_again
     alone = Replica(alone.store, CallRegistry(alone.store, 0.01, alone=True))
     alone.keeping.cancel()
     stopped = asyncio.create_task(read_completed(alone.ask(given_up, "another")))
-    await until(lambda: given_up.asked == 1)
+    await wait_until(lambda: given_up.asked == 1)
     with monkeypatch.context() as patch:
         patch.setattr(alone.store, "end", fail_as_full)
         assert (await read_completed(alone.ask(model, records=True))).text == "yes"
-        await until(lambda: alone.calls.find(KEY) is None)
+        await wait_until(lambda: alone.calls.find(KEY) is None)
         await alone.calls.find("another").stop()  # type: ignore[union-attr]
         with pytest.raises(CallFailed):
             await stopped
@@ -359,12 +359,12 @@ async def test_alone_a_call_whose_earlier_failure_is_swept_meanwhile_is_made_onc
     async with replicas(tmp_path, clock=clock) as (one,), run_alone(one.store) as alone:
         one.keeping.cancel()
         failing = asyncio.create_task(read_completed(alone.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         await alone.calls.cancel(KEY)
         with pytest.raises(CallFailed):
             await failing
         asked = asyncio.create_task(read_completed(alone.ask(model)))
-        await until(lambda: model.asked == 2)
+        await wait_until(lambda: model.asked == 2)
         clock.advance(timedelta(days=2).total_seconds())
         assert await alone.store.sweep() == 1
         model.may_answer.set()

@@ -21,6 +21,7 @@ from parley.storage.ports import (
 )
 from parley.v1.gateway_pb2 import GenerateCompleted
 from tests.support.manual_clock import ManualClock
+from tests.support.waiting import wait_until
 from tests.unit.gateway.calls.events import attempt, delta
 from tests.unit.gateway.calls.replicas import (
     KEY,
@@ -32,7 +33,6 @@ from tests.unit.gateway.calls.replicas import (
     read_all,
     read_completed,
     replicas,
-    until,
 )
 
 
@@ -108,9 +108,9 @@ async def test_a_second_caller_at_the_same_replica_joins_the_stream(tmp_path: Pa
     model = Model()
     async with replicas(tmp_path) as (one,):
         first = asyncio.create_task(read_all(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         second = asyncio.create_task(read_all(one.ask(model)))
-        await until(lambda: (running := one.calls.find(KEY)) is not None and running.listeners == 2)
+        await wait_until(lambda: (running := one.calls.find(KEY)) is not None and running.listeners == 2)
         model.may_answer.set()
         assert (await first)[:2] == (await second)[:2] == [attempt(1, "p/m"), delta(1, 0, "y")]
     assert model.asked == 1
@@ -120,7 +120,7 @@ async def test_a_caller_at_another_replica_waits_for_the_owner_however_long_it_t
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
         first = asyncio.create_task(read_completed(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         second = asyncio.create_task(read_completed(two.ask(model)))
         done, _ = await asyncio.wait({first, second}, timeout=2 * SHORT_LEASE)
         assert not done
@@ -135,10 +135,10 @@ async def test_the_call_of_a_dead_replica_is_taken_over_when_its_lease_ends_by_e
     model = Model()
     async with replicas(tmp_path, 3, lease=SHORT_LEASE) as (dead, two, three):
         lost = asyncio.create_task(read_completed(dead.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         await dead.die()
         others = [asyncio.create_task(read_completed(each.ask(model))) for each in (two, three)]
-        await until(lambda: model.asked == 2)
+        await wait_until(lambda: model.asked == 2)
         model.may_answer.set()
         assert [(await each).text for each in others] == ["yes", "yes"]
         assert model.asked == 2
@@ -170,7 +170,7 @@ async def test_a_call_that_runs_or_has_failed_is_not_forgotten(tmp_path: Path) -
     model = Model()
     async with replicas(tmp_path) as (one,):
         asked = asyncio.create_task(read_completed(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         await one.calls.forget([KEY])
         await one.calls.cancel(KEY)
         with pytest.raises(CallFailed):
@@ -185,7 +185,7 @@ async def test_an_owner_that_was_taken_over_hands_out_the_answer_that_is_stored(
     quick.may_answer.set()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
         first = asyncio.create_task(read_completed(one.ask(slow)))
-        await until(lambda: slow.asked == 1)
+        await wait_until(lambda: slow.asked == 1)
         one.keeping.cancel()  # it lives, and cannot say so
         assert (await read_completed(two.ask(quick))).text == "quick"
         slow.may_answer.set()
@@ -196,7 +196,7 @@ async def test_other_content_under_the_name_is_refused_running_or_answered(tmp_p
     model = Model()
     async with replicas(tmp_path, 2) as (one, two):
         first = asyncio.create_task(read_completed(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         for each in (one, two):
             with pytest.raises(ParleyError, match="already used for a different request") as caught:
                 await read_completed(each.ask(model, digest="other"))
@@ -219,7 +219,7 @@ async def test_a_failure_is_told_to_all_who_waited_and_not_kept(tmp_path: Path) 
 
     async with replicas(tmp_path, 2) as (one, two):
         first = asyncio.create_task(read_completed(one.ask(fails)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         second = asyncio.create_task(read_completed(two.ask(fails)))
         await asyncio.wait({second}, timeout=0.3)
         gate.set()
@@ -240,7 +240,7 @@ async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_w
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (owner, other):
         hung_up = asyncio.create_task(read_all(owner.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         waiting = asyncio.create_task(read_completed(other.ask(model)))
         looks, look = 0, owner.store.look
 
@@ -251,7 +251,7 @@ async def test_a_call_goes_on_without_callers_of_its_own_while_another_replica_w
 
         owner.store.look = look_and_count  # type: ignore[method-assign]
         hung_up.cancel()
-        await until(lambda: looks == 2)  # each after two leases
+        await wait_until(lambda: looks == 2)  # each after two leases
         model.may_answer.set()
         assert (await waiting).text == "yes"
     assert (model.asked, model.stopped) == (1, 0)
@@ -264,7 +264,7 @@ async def test_a_call_outlives_its_callers_for_two_leases_and_is_then_stopped(tm
         async with aclosing(one.ask(model)) as events:  # type: ignore[type-var]
             await anext(events)
         left = loop.time()
-        await until(lambda: model.stopped == 1)
+        await wait_until(lambda: model.stopped == 1)
         assert loop.time() - left > 2 * SHORT_LEASE * 0.9
         model.may_answer.set()
         assert (await read_completed(one.ask(model))).text == "yes"
@@ -274,7 +274,7 @@ async def test_a_caller_whose_time_is_over_is_told_so_while_the_call_goes_on(tmp
     model = Model()
     async with replicas(tmp_path, 2) as (one, two):
         first = asyncio.create_task(read_completed(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         for each in (one, two):
             ends = asyncio.get_running_loop().time() + 0.1
             with pytest.raises(CallFailed, match="within the time of this caller"):
@@ -365,7 +365,7 @@ async def test_two_that_write_an_unrecorded_answer_at_once_do_not_stop_the_keepi
             await read_completed(one.ask(model))
         mode = "back"
         assert (await read_completed(one.ask(model))).text == "yes"
-        await until(both.is_set)
+        await wait_until(both.is_set)
         await asyncio.sleep(0)
         assert not one.keeping.done()
         assert (await read_completed(one.ask(model))).stored
@@ -400,7 +400,7 @@ async def test_a_claim_that_fails_after_its_call_was_stopped_leaves_no_traceback
         asked = asyncio.create_task(read_all(replica.ask(Model())))
         await claiming.wait()
         stopping = asyncio.create_task(replica.calls.cancel(KEY))
-        await until(lambda: replica.calls.find(KEY).stopping)  # type: ignore[union-attr]
+        await wait_until(lambda: replica.calls.find(KEY).stopping)  # type: ignore[union-attr]
         may_fail.set()
         await asyncio.wait({asked, stopping})
         assert isinstance(asked.exception(), CallFailed | ParleyError)

@@ -12,6 +12,7 @@ from parley.gateway.calls.store import CallState, call_key
 from parley.gateway.calls.stream import CallFailed, RunningCall
 from parley.gateway.failures import CALL_CANCELLED
 from parley.v1.gateway_pb2 import CallId, GenerateCompleted
+from tests.support.waiting import wait_until
 from tests.unit.gateway.calls.replicas import (
     KEY,
     LEASE,
@@ -20,7 +21,6 @@ from tests.unit.gateway.calls.replicas import (
     read_all,
     read_completed,
     replicas,
-    until,
 )
 
 
@@ -29,7 +29,7 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
     model = Model()
     async with replicas(tmp_path, 2, lease=SHORT_LEASE) as (one, two):
         waiting = [asyncio.create_task(read_completed(each.ask(model))) for each in (one, two)]
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         # The other one waits for it too; the document is all that tells.
         while (seen := await one.store.look(KEY)) is None or not seen.wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -38,7 +38,7 @@ async def test_cancel_stops_the_call_wherever_it_runs(elsewhere: bool, tmp_path:
         assert stopped.was_running
         assert stopped.HasField("usage"), "who runs it tells what it had used, wherever it was stopped"
         assert (stopped.usage.requests, stopped.usage.input_tokens) == (1, 30)
-        await until(lambda: model.stopped == 1)
+        await wait_until(lambda: model.stopped == 1)
         for each in waiting:
             with pytest.raises(CallFailed) as caught:
                 await each
@@ -59,7 +59,7 @@ async def test_an_answer_that_comes_after_a_cancel_elsewhere_is_not_handed_out_a
     async with replicas(tmp_path, 2) as (one, two):
         one.keeping.cancel()  # it hears of the cancel by what is stored alone
         asked = asyncio.create_task(read_completed(one.ask(model)))
-        await until(lambda: model.asked == 1)
+        await wait_until(lambda: model.asked == 1)
         cancelling = asyncio.create_task(two.calls.cancel(KEY))
         while (seen := await two.store.look(KEY)) is None or seen.state is CallState.RUNNING:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -11,15 +11,8 @@ from parley.gateway.calls import registry
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.stream import CallFailed
 from tests.support.manual_clock import ManualClock
-from tests.unit.gateway.calls.replicas import (
-    KEY,
-    LEASE,
-    Model,
-    create_quick_model,
-    read_completed,
-    replicas,
-    until,
-)
+from tests.support.waiting import wait_until
+from tests.unit.gateway.calls.replicas import KEY, LEASE, Model, create_quick_model, read_completed, replicas
 
 
 async def test_an_answer_is_kept_for_a_day(tmp_path: Path) -> None:
@@ -71,7 +64,7 @@ async def test_what_an_answer_used_that_is_gone_counts_once_where_the_replica_th
         clock.advance(timedelta(days=2).total_seconds())
         await dead.store.sweep()
         lost = asyncio.create_task(read_completed(dead.ask(again)))
-        await until(lambda: again.asked == 1)
+        await wait_until(lambda: again.asked == 1)
         await dead.die()
         later.calls = CallRegistry(later.store, LEASE, alone=True)
         assert (await read_completed(later.ask(model))).usage.requests == 2
@@ -88,7 +81,7 @@ async def test_what_an_answer_used_that_is_gone_counts_where_the_call_is_stopped
         clock.advance(timedelta(days=2).total_seconds())
         await dead.store.sweep()
         lost = asyncio.create_task(read_completed(dead.ask(again)))
-        await until(lambda: again.asked == 1)
+        await wait_until(lambda: again.asked == 1)
         await dead.die()
         told = await later.calls.cancel(KEY)
         assert (told.was_running, told.usage.requests) == (True, 1)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from time import monotonic
@@ -15,6 +14,7 @@ from parley.gateway.local_model import catalogue
 from parley.gateway.local_model import model as module
 from parley.gateway.local_model.model import LocalModelError, local_model, why_unavailable
 from tests.support.process_status import state_of
+from tests.support.waiting import wait_until
 
 ANSWERS = "import sys\nprint('http://127.0.0.1:1/v1', flush=True)\n"
 UNTIL_STDIN_ENDS = ANSWERS + "sys.stdin.read()\n"
@@ -31,12 +31,6 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # another process cannot set an event of ours
-            await asyncio.sleep(0.01)
 
 
 async def test_it_is_reached_at_the_address_the_child_reports() -> None:
@@ -76,7 +70,7 @@ async def test_a_cancelled_start_leaves_no_child(tmp_path: Path) -> None:
             pytest.fail("a child that reports nothing was taken as started")
 
     starting = asyncio.create_task(start())
-    await until(lambda: pid_file.exists() and pid_file.read_text() != "")
+    await wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
@@ -126,7 +120,7 @@ async def test_the_child_ends_when_its_parent_is_killed() -> None:
         pid = int(await asyncio.to_thread(process.stdout.readline))
         process.kill()
     # Without a parent it is reaped by init, or stays a zombie where there is none.
-    await until(lambda: not alive(pid) or _is_zombie(pid))
+    await wait_until(lambda: not alive(pid) or _is_zombie(pid))
 
 
 def _is_zombie(pid: int) -> bool:

@@ -14,6 +14,7 @@ from parley.gateway.routing.table import Offer, RouteTable
 from parley.gateway.wire.endpoint import EndpointLimits, ListedModel, Provider
 from parley.gateway.wire.openai_endpoint import OpenAIEndpoint
 from tests.support.manual_clock import ManualClock
+from tests.support.waiting import wait_until
 
 
 def offer(*configured: Route) -> Offer:
@@ -44,9 +45,7 @@ async def test_other_limits_keep_the_calls_in_flight_the_waiting_ones_and_the_re
 
     with await live.queue.take_slot("d", 0):
         waiting = [asyncio.create_task(wait_for_slot()) for _ in range(2)]
-        async with asyncio.timeout(30):
-            while live.queue.waiting < 2:  # noqa: ASYNC110 (a queue tells nobody)
-                await asyncio.sleep(0)
+        await wait_until(lambda: live.queue.waiting >= 2)
         changed = Route("p/m", "p", "m", limits=Limits(concurrency=2))
         table.replace(replace(before, routes=(changed,)))
         now = table.find_known("p/m")
