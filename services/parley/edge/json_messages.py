@@ -62,4 +62,6 @@ def _parse(request: UnreadJson) -> Message:
     try:
         return Parse(bytes(request.content), request.kind())
     except Exception as error:
-        raise ValueError(f"the body is not the JSON of this message: {error}") from error
+        # The library says it in several lines, with a point for each level.
+        why = " ".join(str(error).split()).rstrip(".")
+        raise ValueError(f"the body is not the JSON of this message: {why}") from error

@@ -47,6 +47,15 @@ async def test_a_header_and_a_field_that_differ_are_refused(edge: Edge) -> None:
     assert "Idempotency-Key" in answer["message"]
 
 
+async def test_what_is_wrong_with_the_json_of_a_message_is_said_in_one_line(edge: Edge) -> None:
+    for settings in ({"rouns": 1}, {"rounds": "x"}):
+        status, answer = await edge.post("CreateDebate", {"spec": {"question": "Why?", "panel": settings}})
+        assert (status, answer["code"]) == (400, "invalid_argument")
+        assert answer["message"].startswith("the body is not the JSON of this message: ")
+        assert "\n" not in answer["message"]
+        assert not answer["message"].endswith(".")
+
+
 async def test_an_error_has_its_code_its_reason_and_what_to_do(edge: Edge) -> None:
     status, answer = await edge.post("GetDebate", {"debateId": "deb-20260101-000000-aaaaaaaa"})
     assert (status, answer["code"]) == (404, "not_found")
