@@ -1,8 +1,10 @@
 """Contributions as later phases read them."""
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from parley.orchestrator.model.readiness import Readiness
 from parley.v1.critique_pb2 import Critique, IssueAnswer
@@ -11,8 +13,7 @@ Letters = Callable[[str], str]
 """Return the letter by which an agent's peers know it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(Struct, frozen=True, dict=True):
     """One agent's text in one phase of one round, as others read it.
 
     Attributes:
@@ -21,7 +22,6 @@ class Contribution:
         answers: A refinement's answers to the issues that were raised.
         readiness: Whether its author is ready for the vote, by its own statement.
         claims: Sentences of a proposal that need a citation and have none, if this is checked.
-        computed: What was computed of it, which every later prompt needs again, by what it is.
     """
 
     agent: str
@@ -32,9 +32,13 @@ class Contribution:
     target: str = ""
     critique: Critique | None = None
     answers: tuple[IssueAnswer, ...] = ()
-    readiness: Readiness = field(default_factory=Readiness)
+    readiness: Readiness = Readiness()
     claims: tuple[str, ...] = ()
-    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def computed(self) -> dict[str, Any]:
+        """What was computed of it, which every later prompt needs again, by what it is. It is not compared, and no copy has it."""
+        return self.__dict__
 
     @property
     def name(self) -> tuple[int, str, str, str]:

@@ -193,7 +193,7 @@ def count_rendered(letter: Letters, contributions: Sequence[Contribution], reade
 
 def _entry(letter: Letters, made: Contribution, reader: str) -> str:
     whom = reader if reader in (made.agent, made.target) else ""
-    key = "entry", whom, letter
+    key = f"entry/{whom}"
     entry: str | None = made.computed.get(key)
     if entry is None:
         entry = made.computed[key] = _render_entry(letter, made, whom)

@@ -93,6 +93,13 @@ def test_an_entry_is_written_once_for_all_who_read_it_from_outside() -> None:
     assert "critique by you" in render_history(note_and_letter, held, "a2")
 
 
+def test_what_was_computed_of_a_contribution_is_neither_compared_nor_copied() -> None:
+    said = make_contribution(1, "One.")
+    shown = render_history(letter, [said])
+    assert said == make_contribution(1, "One.")
+    assert render_history(letter, [said.with_text("Two.")]) == shown.replace("One.", "Two.")
+
+
 def test_what_is_named_gives_way_whatever_the_room() -> None:
     held = contributions(["one", "two", "three"])
     kept, gone = split_to_fit(held, 10_000, [held[1].name])
