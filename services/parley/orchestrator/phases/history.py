@@ -12,7 +12,12 @@ from msgspec import Struct
 from parley.orchestrator.model.contributions import Contribution, Letters
 from parley.orchestrator.model.open_issues import answers_of
 from parley.orchestrator.model.tasks import Prompt, count_part
-from parley.orchestrator.model.tokens import ASSUMED_CONTEXT_TOKENS, CHARACTERS_A_TOKEN, upper_tokens
+from parley.orchestrator.model.tokens import (
+    ASSUMED_CONTEXT_TOKENS,
+    CHARACTERS_A_TOKEN,
+    count_upper_tokens,
+    upper_tokens,
+)
 from parley.runtime.quotation import quote_in_marks
 
 _MIN_SUMMARY_CHARACTERS: Final = 2500
@@ -218,17 +223,20 @@ def heading(letter: Letters, made: Contribution, reader: str = "") -> str:
 def _tokens(made: Contribution) -> int:
     tokens: int | None = made.computed.get("tokens")
     if tokens is None:
-        tokens = made.computed["tokens"] = _count_tokens(made)
+        answers = sum(count_upper_tokens(each.reason) + _ANSWER_TOKENS for each in made.answers)
+        tokens = made.computed["tokens"] = _text_tokens(made) + answers + _HEADING_TOKENS
     return tokens
 
 
-def _count_tokens(made: Contribution) -> int:
-    answers = sum(upper_tokens(each.reason) + _ANSWER_TOKENS for each in made.answers)
-    return upper_tokens(made.text) + answers + _HEADING_TOKENS
+def _text_tokens(made: Contribution) -> int:
+    tokens: int | None = made.computed.get("text tokens")
+    if tokens is None:
+        tokens = made.computed["text tokens"] = count_upper_tokens(made.text)
+    return tokens
 
 
 def _truncate(made: Contribution, tokens: int) -> Contribution:
-    size = upper_tokens(made.text)
+    size = _text_tokens(made)
     if size <= tokens:
         return made
     kept = len(made.text) * tokens // size
