@@ -5,7 +5,7 @@ from datetime import datetime
 from google.protobuf.message import DecodeError
 
 from parley.orchestrator.log.events import CorruptEventError
-from parley.orchestrator.model.times import time_of, timestamp
+from parley.orchestrator.model.times import check_time, time_of, timestamp
 from parley.receipts.chain import HASH_FIELD, chain_hash
 from parley.v1.audit_pb2 import AUDIT_ACT_END_PART, AUDIT_OUTCOME_DONE, AuditEntry
 
@@ -33,7 +33,7 @@ def open_entry(stored: bytes) -> AuditEntry:
     """
     try:
         entry = AuditEntry.FromString(stored)
-        time_of(entry.time)
+        check_time(entry.time)
     except (DecodeError, ValueError) as error:  # ValueError: an invalid time
         raise CorruptEventError(f"a stored entry of the audit log is damaged: {error}") from error
     return entry

@@ -1,14 +1,14 @@
 """An event as the log stores it: the serialized message of the contract, chained to the previous event by its hash."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 
 from parley.orchestrator.log.events import CorruptEventError, Payload, is_ignorable, kind_of
-from parley.orchestrator.model.times import duration, seconds_of, time_of, timestamp
+from parley.orchestrator.model.times import check_time, duration, seconds_of, time_of, timestamp
 from parley.receipts import chain
 from parley.v1 import event_pb2
 
@@ -28,14 +28,12 @@ class Envelope(Struct, frozen=True):
     Attributes:
         entry: The stored bytes; empty if they are not kept.
         message: The contract's `Event`, parsed from them.
-        time: When it was recorded (UTC).
         kind: Such as `step_succeeded`; empty if this version of Parley does not know it.
         payload: The message of that kind, or None.
     """
 
     entry: bytes
     message: event_pb2.Event
-    time: datetime
     kind: str
     payload: Payload | None
 
@@ -58,6 +56,11 @@ class Envelope(Struct, frozen=True):
     def epoch(self) -> int:
         """The claim that it was written under; 0 before the first claim."""
         return self.message.epoch
+
+    @property
+    def time(self) -> datetime:
+        """When it was recorded (UTC)."""
+        return time_of(self.message.time)
 
     @property
     def owner_seconds(self) -> float:
@@ -128,7 +131,7 @@ def seal(
     sealed.MergeFrom(event)
     body = sealed.SerializeToString()
     sealed.hash = chain.chain_hash(before, body)
-    return _wrap(body + chain.HASH_FIELD + sealed.hash, sealed, time.astimezone(UTC))
+    return _wrap(body + chain.HASH_FIELD + sealed.hash, sealed)
 
 
 def open_entry(entry: bytes, before: bytes | None) -> Envelope:
@@ -139,16 +142,16 @@ def open_entry(entry: bytes, before: bytes | None) -> Envelope:
     """
     try:
         event = event_pb2.Event.FromString(entry)
-        time = time_of(event.time)
+        check_time(event.time)
     except (DecodeError, ValueError) as error:  # ValueError: an invalid time
         raise CorruptEventError(f"stored event is damaged: {error}") from error
     sealed = entry[-chain.HASH_BYTES :] == chain.HASH_FIELD + event.hash
     if not sealed or (before is not None and not chain.follows(entry, before)):
         message = f"event {event.sequence} of {event.debate_id} does not follow from the event before it"
         raise CorruptEventError(message)
-    return _wrap(entry, event, time)
+    return _wrap(entry, event)
 
 
-def _wrap(entry: bytes, event: event_pb2.Event, time: datetime) -> Envelope:
+def _wrap(entry: bytes, event: event_pb2.Event) -> Envelope:
     kind = event.WhichOneof("payload") or ""
-    return Envelope(entry, event, time, kind, getattr(event, kind) if kind else None)
+    return Envelope(entry, event, kind, getattr(event, kind) if kind else None)

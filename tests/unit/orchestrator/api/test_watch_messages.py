@@ -1,7 +1,5 @@
 """Messages of a watch as bytes, written once for all watchers."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from parley.orchestrator.api import watch_messages
@@ -15,7 +13,7 @@ from parley.v1.orchestrator_pb2 import EventBatch, StepDelta, WatchDebateRespons
 def make_event(size: int, *, bare: bool = False) -> Envelope:
     message = Event(sequence=7, warned=Warned(message="x" * size))
     entry = b"" if bare else message.SerializeToString()
-    return Envelope(entry, message, datetime.now(UTC), "warned", message.warned)
+    return Envelope(entry, message, "warned", message.warned)
 
 
 @pytest.mark.parametrize("size", [0, 100, 119, 120, 121, 122, 200, 16_400, 3_000_000])
