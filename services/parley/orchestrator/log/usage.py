@@ -34,8 +34,11 @@ class RunningTime(Struct):
     def advance(self, epoch: int, at: float) -> None:
         """Count the time up to an event. No time counts between two owners, so that each may use its own clock."""
         if epoch == self._epoch and epoch > 0:
-            self.working += self._seconds_since(at, Mode.WORKING)
-            self.waiting += self._seconds_since(at, Mode.WAITING)
+            passed = max(at - self._since, 0.0)
+            if self.mode is Mode.WORKING:
+                self.working += passed
+            elif self.mode is Mode.WAITING:
+                self.waiting += passed
         self._epoch, self._since = epoch, at
 
     def work_seconds(self, now: float) -> float:
