@@ -7,9 +7,9 @@ from parley.orchestrator.api.report_page import ReportPage
 from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.issue_table import TrackedIssue
 from parley.orchestrator.model.short_text import to_line
-from parley.runtime.agent_names import Names
+from parley.runtime.agent_names import Names, join_words
 from parley.runtime.safe_markdown import list_item, table
-from parley.v1.critique_pb2 import IssueAnswer
+from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
 _MAX_TEXT: Final = 240
@@ -54,12 +54,20 @@ def _cells(names: Names, each: TrackedIssue) -> tuple[str, ...]:
 
 
 def describe_answers(page: ReportPage, made: Contribution, answers: Iterable[IssueAnswer]) -> str:
-    """Return an author's answers to the issues that were raised against its proposal, as a list."""
-    return "\n".join([list_item(_describe_answer(page, made, each)) for each in answers])
+    """Return an author's answers to the issues that were raised against its proposal, as a list; those without one are an item."""
+    items, unanswered = [], []
+    for each in answers:
+        name = _name_issue(page, made, each)
+        if each.status == ISSUE_STATUS_NOT_ANSWERED:
+            unanswered.append(name)
+            continue
+        because = f": {page.names.put_in(each.reason)}" if each.reason else ""
+        items.append(f"{name[0].upper()}{name[1:]}, {STATUS_WORDS[each.status]}{because}")
+    if unanswered:
+        items.append(f"Not answered: {join_words(unanswered)}")
+    return "\n".join(map(list_item, items))
 
 
-def _describe_answer(page: ReportPage, made: Contribution, each: IssueAnswer) -> str:
-    critic, number, reason = each.critic_agent_id, each.number, each.reason
-    name = page.name_issue(made, critic, number) or f"issue {number}"
-    because = f": {page.names.put_in(reason)}" if reason else ""
-    return f"{name[0].upper()}{name[1:]} of {page.names.of(critic)}, {STATUS_WORDS[each.status]}{because}"
+def _name_issue(page: ReportPage, made: Contribution, each: IssueAnswer) -> str:
+    critic, number = each.critic_agent_id, each.number
+    return f"{page.name_issue(made, critic, number) or f'issue {number}'} of {page.names.of(critic)}"

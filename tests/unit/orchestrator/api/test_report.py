@@ -270,15 +270,18 @@ def test_what_is_required_is_listed_before_the_rounds() -> None:
 def test_a_refinement_is_shown_with_what_its_author_says_of_each_issue() -> None:
     said = [
         IssueAnswer(critic_agent_id="bo", number=1, status=ISSUE_STATUS_REJECTED, reason="It is slow."),
-        IssueAnswer(critic_agent_id="bo", number=2, status=ISSUE_STATUS_NOT_ANSWERED),
+        *(
+            IssueAnswer(critic_agent_id="bo", number=number, status=ISSUE_STATUS_NOT_ANSWERED)
+            for number in (2, 3)
+        ),
     ]
     reply = Reply(text="Use one.\nB.1: no.", rendered="Use one.", issue_answers=said)
     work = Work(activity="refinement", agent_id="ada", round=1)
     text = report(*BEGUN, create_event(key_of(work), StepSucceeded(work=work, reply=reply), 1))
 
     assert (
-        "> Use one.\n\nAnswers to issues:\n\n- Issue 1 of Bo, not taken up: It is slow.\n- Issue 2 of Bo, not answered\n"
-        in text
+        "> Use one.\n\nAnswers to issues:\n\n- Issue 1 of Bo, not taken up: It is slow.\n"
+        "- Not answered: issue 2 of Bo and issue 3 of Bo\n" in text
     )
 
 
