@@ -40,6 +40,13 @@ async def test_the_header_idempotency_key_is_the_request_id(edge: Edge) -> None:
     assert (status, answer["code"], info_of(answer).reason) == (409, "already_exists", "REQUEST_ID_REUSED")
 
 
+async def test_a_request_id_that_is_missing_is_refused_by_the_name_of_its_header(edge: Edge) -> None:
+    status, answer = await edge.post("CreateDebate", {"spec": {"question": "Is water wet?"}})
+    assert (status, answer["code"]) == (400, "invalid_argument")
+    assert answer["message"].startswith("request_id: ")
+    assert "the header Idempotency-Key" in answer["message"]
+
+
 async def test_a_header_and_a_field_that_differ_are_refused(edge: Edge) -> None:
     body = {"requestId": "one", "spec": {"question": "Is water wet?"}}
     status, answer = await edge.post("CreateDebate", body, Idempotency_Key="other")

@@ -63,7 +63,7 @@ def check_request_id(violations: Violations, request_id: str) -> None:
     violations.check(
         that=bool(REQUEST_ID.fullmatch(request_id)),
         field="request_id",
-        otherwise="must be 1 to 128 characters of A-Z a-z 0-9 . _ -",
+        otherwise="must be 1 to 128 characters of A-Z a-z 0-9 . _ - (over HTTP: the header Idempotency-Key)",
     )
 
 
