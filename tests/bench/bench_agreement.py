@@ -83,7 +83,7 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
+def judge_by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     """The encoder, on the language it knows and on the others; nothing without one."""
     if not (folder := os.environ.get("PARLEY_TEST_ENCODER")):
         return []
@@ -106,7 +106,7 @@ def by_model(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     return rows
 
 
-def by_likeness(pairs: Sequence[LabelledPair]) -> list[list[str]]:
+def judge_by_likeness(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     """What likeness of words and of meaning would tell."""
     model = MiniLm()
     began = time.perf_counter()
@@ -116,7 +116,7 @@ def by_likeness(pairs: Sequence[LabelledPair]) -> list[list[str]]:
     return [row("cosine of MiniLM", pairs, likeness, ms, 0), row("overlap of words", pairs, overlap, 0, 0)]
 
 
-async def by_endpoint(model: str, pairs: Sequence[LabelledPair]) -> list[str]:
+async def judge_by_endpoint(model: str, pairs: Sequence[LabelledPair]) -> list[str]:
     """Any endpoint's model."""
     questions = {topic.name: topic.question for topic in held_out_topics()}
     client = openai.AsyncOpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"))
@@ -142,9 +142,9 @@ async def run(quick: bool) -> None:
     """Print the table; `quick` takes each fourth topic."""
     topics = held_out_topics()[:: 4 if quick else 1]
     pairs = pairs_of(topics)
-    rows = by_model(pairs) + by_likeness([pair for pair in pairs if pair.language == "en"])
+    rows = judge_by_model(pairs) + judge_by_likeness([pair for pair in pairs if pair.language == "en"])
     if model := os.environ.get("PARLEY_BENCH_AGREEMENT_MODEL"):
-        rows.append(await by_endpoint(model, pairs))
+        rows.append(await judge_by_endpoint(model, pairs))
     table(_HEAD, rows)
     sys.stdout.write("\n")
 

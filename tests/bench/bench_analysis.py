@@ -5,7 +5,7 @@ from statistics import median
 from typing import Final
 
 from parley.client import DebateSpec, ParleyClient
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -36,9 +36,9 @@ async def run(quick: bool) -> None:
     table(
         ["3 agents x 2 rounds at 100 ms", "seconds to the answer (lowest-highest)", "over without", "aim"],
         [
-            ["without an analysis", middle(without), "1", ""],
-            ["with one", middle(analysed), f"{ratio:.3f}", aim(round(ratio, 3), _AIM)],
-            ["the pairs' ratios", middle(ratios), "", ""],
+            ["without an analysis", show_middle(without), "1", ""],
+            ["with one", show_middle(analysed), f"{ratio:.3f}", aim(round(ratio, 3), _AIM)],
+            ["the pairs' ratios", show_middle(ratios), "", ""],
         ],
     )
 

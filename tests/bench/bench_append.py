@@ -18,7 +18,7 @@ from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.storage.ports import Log, Record
 from parley.v1.event_pb2 import RoundStarted
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.contract.mongodb_server import run_server
 from tests.contract.server_process import NoServerError
 
@@ -38,13 +38,13 @@ async def run(quick: bool) -> None:
     with _stores() as stores:
         for store, url in stores.items():
             for layer, opened in (("port", _port), ("journal", _journal)):
-                short, long = await _measured(url, opened, repeats)
+                short, long = await _measure(url, opened, repeats)
                 ratio = median(long) / median(short)
                 rows.append(
                     [
                         f"{store}, {layer}",
-                        middle(short, 2),
-                        middle(long, 2),
+                        show_middle(short, 2),
+                        show_middle(long, 2),
                         f"{ratio:.2f}",
                         aim(ratio, _MAX_RATIO),
                     ]
@@ -106,20 +106,20 @@ def _journal(log: Log, stack: AsyncExitStack, name: str) -> _Writer:
     return _JournalWriter(journal)
 
 
-async def _measured(url: str, opened: Open, repeats: int) -> tuple[list[float], list[float]]:
+async def _measure(url: str, opened: Open, repeats: int) -> tuple[list[float], list[float]]:
     """Return milliseconds of appends to short logs, each to one of its own, and to one long log."""
     short, long = [], []
     async with open_store(url, _DATABASE) as store, AsyncExitStack() as stack:
-        longest = await _grown(opened(store.log, stack, uuid.uuid4().hex), _LONG)
+        longest = await _grow(opened(store.log, stack, uuid.uuid4().hex), _LONG)
         for writer in [
-            await _grown(opened(store.log, stack, uuid.uuid4().hex), _SHORT) for _ in range(repeats)
+            await _grow(opened(store.log, stack, uuid.uuid4().hex), _SHORT) for _ in range(repeats)
         ]:
             short.append(await _milliseconds(writer))
             long.append(await _milliseconds(longest))
     return short, long
 
 
-async def _grown(writer: _Writer, events: int) -> _Writer:
+async def _grow(writer: _Writer, events: int) -> _Writer:
     for _ in range(events // _RECORD):
         await writer.append(_RECORD)
     return writer

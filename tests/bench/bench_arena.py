@@ -12,7 +12,7 @@ from parley.client import DebateSpec
 from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import ArenaSettings, StoppingSettings
 from parley.v1.debate_pb2 import Participant
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import BareClient, Place
 from tests.bench.models import Models, Served
 from tests.bench.spans import open_sides
@@ -58,7 +58,7 @@ async def run(quick: bool) -> None:
             ours = await run_debate(client, _spec(f"Bench question {number}?"))
             served = await models.served()
             graph = _graph(served)
-            bare_span = await _walked(models, bare, graph, latency, len(served))
+            bare_span = await _walk(models, bare, graph, latency, len(served))
             if number:  # the first pair opens connections and learns of the endpoint
                 calls = len(served)
                 concluded.append(ours.concluded - min(call.started for call in served))
@@ -72,8 +72,8 @@ async def run(quick: bool) -> None:
             "aim",
         ],
         [
-            ["bare client, same graph", middle(bare_spans), "1", ""],
-            ["ours, to the event `concluded`", middle(concluded), f"{ratio:.3f}", aim(ratio, _AIM)],
+            ["bare client, same graph", show_middle(bare_spans), "1", ""],
+            ["ours, to the event `concluded`", show_middle(concluded), f"{ratio:.3f}", aim(ratio, _AIM)],
         ],
     )
 
@@ -114,37 +114,37 @@ def _stage(prompt: str) -> str:
     return found
 
 
-async def _walked(models: Models, bare: BareClient, graph: _Graph, latency: Latency, calls: int) -> float:
+async def _walk(models: Models, bare: BareClient, graph: _Graph, latency: Latency, calls: int) -> float:
     """Ask at each place as soon as what it needs is there; return the seconds from the first call to the last answer."""
     await models.begin(latency)
-    await _all(bare, graph, "requirements", "propose 1")
-    await _all(bare, graph, "grouping 2")
-    await _all(bare, graph, "critique 2")
+    await _ask_all(bare, graph, "requirements", "propose 1")
+    await _ask_all(bare, graph, "grouping 2")
+    await _ask_all(bare, graph, "critique 2")
     for number in range(3, 3 + _REVISIONS):
-        await _revised(bare, graph, number)
-        await _all(bare, graph, f"grouping {number}")
+        await _revise(bare, graph, number)
+        await _ask_all(bare, graph, f"grouping {number}")
     last = 3 + _REVISIONS
-    await _all(bare, graph, f"finish {last}")
-    await _all(bare, graph, "vote", f"grouping {last}")
+    await _ask_all(bare, graph, f"finish {last}")
+    await _ask_all(bare, graph, "vote", f"grouping {last}")
     for stage in ("judge", "synthesis", "verification"):
-        await _all(bare, graph, stage)
+        await _ask_all(bare, graph, stage)
     ended = time.monotonic()
     served = await models.served()
     assert len(served) == calls, f"{len(served)} calls were made, not {calls}"
     return ended - min(call.started for call in served)
 
 
-async def _all(bare: BareClient, graph: _Graph, *stages: str) -> None:
+async def _ask_all(bare: BareClient, graph: _Graph, *stages: str) -> None:
     async with asyncio.TaskGroup() as tasks:
         for stage in stages:
             for _, place in graph.get(stage, ()):
                 tasks.create_task(bare.ask(place))
 
 
-async def _revised(bare: BareClient, graph: _Graph, number: int) -> None:
+async def _revise(bare: BareClient, graph: _Graph, number: int) -> None:
     """Let each author revise its text once the critiques of it are in."""
 
-    async def refined(author: str, place: Place) -> None:
+    async def refine(author: str, place: Place) -> None:
         async with asyncio.TaskGroup() as tasks:
             for target, critique in graph.get(f"critique {number}", ()):
                 if target == author:
@@ -153,7 +153,7 @@ async def _revised(bare: BareClient, graph: _Graph, number: int) -> None:
 
     async with asyncio.TaskGroup() as tasks:
         for author, place in graph[f"refine {number}"]:
-            tasks.create_task(refined(author, place))
+            tasks.create_task(refine(author, place))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from parley.orchestrator.model.times import time_text
 from parley.runtime.clock import SystemClock
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.support.counting_documents import CountingDocuments
 from tests.support.debate_records import create_record
 
@@ -41,14 +41,21 @@ async def run(quick: bool) -> None:
     for replicas in _REPLICAS:
         for debates in _DEBATES:
             async with _store(debates, replicas) as documents:
-                every = await _looked(documents, _FULL_LOOKS, exclusive=True)
-                well = await _looked(documents, looks, exclusive=False)
+                every = await _look(documents, _FULL_LOOKS, exclusive=True)
+                well = await _look(documents, looks, exclusive=False)
             middles = sorted(well[1])[looks // 2]
             read_most = max(read_most, well[0])
             share = 100 * middles / 1000 / _POLL_SECONDS
             read = (f"{well[0] / looks:.0f}", f"{every[0] / _FULL_LOOKS:.0f}")
             rows.append(
-                [str(replicas), str(debates), *read, middle(well[1], 2), middle(every[1], 2), f"{share:.2f}"]
+                [
+                    str(replicas),
+                    str(debates),
+                    *read,
+                    show_middle(well[1], 2),
+                    show_middle(every[1], 2),
+                    f"{share:.2f}",
+                ]
             )
     head = [
         "replicas",
@@ -94,7 +101,7 @@ def _record(number: int, owner: str, now: datetime) -> DebateRecord:
     )
 
 
-async def _looked(documents: Documents, looks: int, *, exclusive: bool) -> tuple[int, list[float]]:
+async def _look(documents: Documents, looks: int, *, exclusive: bool) -> tuple[int, list[float]]:
     """Look so many times as a replica that owns none of them; return the records read and the milliseconds of CPU of each look."""
     counting = CountingDocuments(documents)
     nothing = cast("Any", None)  # a look at debates that are well uses none of these

@@ -61,12 +61,12 @@ def _print_others(debates: Sequence[RealDebate]) -> None:
     every = [
         Forecast(probable, float(position == debate.truth))
         for debate in debates
-        for position, probable in _first_posterior(debate).items()
+        for position, probable in _compute_first_posterior(debate).items()
     ]
     later = [
-        Forecast(_first_posterior(debate)[last], float(last == debate.truth))
+        Forecast(_compute_first_posterior(debate)[last], float(last == debate.truth))
         for debate in debates
-        if (last := _single_leader(debate)) in _first_posterior(debate)
+        if (last := _find_single_leader(debate)) in _compute_first_posterior(debate)
     ]
     print(f"\nfirst drafts, every position that one takes: error {calibration_error(every):.3f}")
     print(
@@ -83,12 +83,12 @@ def _print_others(debates: Sequence[RealDebate]) -> None:
     )
 
 
-def _first_posterior(debate: RealDebate) -> Mapping[str, float]:
+def _compute_first_posterior(debate: RealDebate) -> Mapping[str, float]:
     votes = debate.votes(0)
     return posterior(votes, dict.fromkeys(votes, 1.0))
 
 
-def _single_leader(debate: RealDebate) -> str:
+def _find_single_leader(debate: RealDebate) -> str:
     """Return the position that most agents hold in the end; empty if there is none, or several have as many."""
     counts = Counter(debate.votes(-1).values())
     leading = [each for each, count in counts.items() if count == max(counts.values())]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 
 from parley.client import ParleyClient
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.bench.graph import BareClient, Shape, flowing
 from tests.bench.models import Models
 from tests.bench.spans import measure_ours, open_sides
@@ -25,12 +25,14 @@ async def run(quick: bool) -> None:
             ("at once, 0 ms", Latency(), False),
             ("word by word over 200 ms, watched", Latency(median=0.2, first_token_share=0.2), True),
         ):
-            ours, bares = await _measured(models, client, bare, latency, rounds=2 if quick else 6, text=text)
-            rows.append([name, middle(ours, 1), middle(bares, 1), f"{median(ours) / median(bares):.2f}"])
+            ours, bares = await _measure(models, client, bare, latency, rounds=2 if quick else 6, text=text)
+            rows.append(
+                [name, show_middle(ours, 1), show_middle(bares, 1), f"{median(ours) / median(bares):.2f}"]
+            )
     table(["answers come", "ours (ms CPU a call)", "bare (ms CPU a call)", "ours / bare"], rows)
 
 
-async def _measured(
+async def _measure(
     models: Models, client: ParleyClient, bare: BareClient, latency: Latency, *, rounds: int, text: bool
 ) -> tuple[list[float], list[float]]:
     # The bare client asks what a debate asked after some others: by then past debates are recalled.

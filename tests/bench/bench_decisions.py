@@ -12,9 +12,9 @@ from parley.v1.agent_pb2 import Agent
 from tests.bench.decisions.agents import PANELS, REGIMES, Kind
 from tests.bench.decisions.cells import Cell, Size, cells
 from tests.bench.decisions.engine import routes
-from tests.bench.decisions.judges import HISTORIES, JUDGES, JudgeCell, judge_cells, worst_of
-from tests.bench.decisions.real import CALLED_STRONGER, Gain, real_gains
-from tests.bench.decisions.sample import Sample, sampled
+from tests.bench.decisions.judges import HISTORIES, JUDGES, JudgeCell, find_worst, judge_cells
+from tests.bench.decisions.real import CALLED_STRONGER, Gain, measure_gains
+from tests.bench.decisions.sample import Sample, sample
 from tests.bench.figures import main, table
 
 _FULL: Final = Size()
@@ -30,7 +30,7 @@ _MISCALLED: Final = JUDGES[-1].name
 
 async def run(quick: bool) -> None:
     """Decide the real debates and all cells, hold a sample through the whole system, and print the tables and the aims."""
-    gains, judged = real_gains(), judge_cells(_JUDGED_QUESTIONS)
+    gains, judged = measure_gains(), judge_cells(_JUDGED_QUESTIONS)
     print(
         "\nReal debates: the default over the majority of first drafts, points, 95 % interval by question\n"
     )
@@ -39,7 +39,7 @@ async def run(quick: bool) -> None:
     _print_judges(judged)
     size = _QUICK if quick else _FULL
     found = cells(PANELS, REGIMES, size)
-    samples = await sampled(PANELS[-1:] if quick else PANELS)
+    samples = await sample(PANELS[-1:] if quick else PANELS)
     for title, print_table in (
         (f"Right, % or points; {size.questions * size.seeds} questions a cell", _decisions),
         ("Ends, against three rounds of revision", _ends),
@@ -84,7 +84,7 @@ def _print_judges(cells: Sequence[JudgeCell]) -> None:
                 ]
                 if some:
                     gains = sorted(each.gain for each in some)
-                    worst = worst_of(some)
+                    worst = find_worst(some)
                     rows.append(
                         [
                             judge.name,
@@ -220,7 +220,7 @@ def _aims_of_real(gains: Sequence[Gain]) -> list[list[str]]:
     return [
         [
             f"{what}: at least {least:+g} points",
-            _met(each.points >= least),
+            _describe_aim(each.points >= least),
             f"{_interval(each)}, {each.judge}",
         ]
         for what, each, least in (
@@ -234,7 +234,7 @@ def _aims_of_judges(cells: Sequence[JudgeCell]) -> list[list[str]]:
     rows = []
     for what, history in (("without a history", (0,)), ("with a history", HISTORIES[1:])):
         some = [each for each in cells if each.history in history and each.judge != _MISCALLED]
-        worst = worst_of(some)
+        worst = find_worst(some)
         missed = sum(each.gain < -1 for each in some)
         rows.append(
             [
@@ -250,37 +250,45 @@ def _aims(found: Sequence[Cell]) -> list[list[str]]:
     mixed, over = [each for each in found if each.panel.name in _MIXED], "drafts, majority"
     what = "the default over the majority of the drafts"
     rows = [
-        _least(f"{what}, with a history, every panel", found, ("decision", over), -1.0),
-        _least(f"{what}, with a history, mixed panels", mixed, ("decision", over), 1.5),
-        _least(f"{what}, without a history, every panel", found, ("decision, each weighs 1", over), -1.0),
+        _check_least(f"{what}, with a history, every panel", found, ("decision", over), -1.0),
+        _check_least(f"{what}, with a history, mixed panels", mixed, ("decision", over), 1.5),
+        _check_least(
+            f"{what}, without a history, every panel", found, ("decision, each weighs 1", over), -1.0
+        ),
     ]
     voices = [each.name for each in PANELS if shared_family([_agent(route) for route in routes(each)])]
     echo = PANELS[-1].name
-    return [*rows, ["one voice: the echo and nothing else", _met(voices == [echo]), ", ".join(voices)]]
+    return [
+        *rows,
+        ["one voice: the echo and nothing else", _describe_aim(voices == [echo]), ", ".join(voices)],
+    ]
 
 
 def _comparisons(found: Sequence[Cell]) -> list[list[str]]:
     mixed = [each for each in found if each.panel.name in _MIXED]
     over = ("decision", "majority")
     rows = [
-        _least("the default over the majority of three rounds, every panel", found, over, -0.5),
-        _least("the default over the majority of three rounds, mixed panels", mixed, over, 1.5),
+        _check_least("the default over the majority of three rounds, every panel", found, over, -0.5),
+        _check_least("the default over the majority of three rounds, mixed panels", mixed, over, 1.5),
     ]
     for name, before in (("drafts", "drafts, "), ("three rounds", "")):
         gain = f"{before}log-odds", f"{before}majority"
         rows += [
-            _least(f"{name}: log-odds over majority, every panel", found, gain, -0.5),
-            _least(f"{name}: log-odds over majority, mixed panels", mixed, gain, 1.5),
+            _check_least(f"{name}: log-odds over majority, every panel", found, gain, -0.5),
+            _check_least(f"{name}: log-odds over majority, mixed panels", mixed, gain, 1.5),
         ]
-    rows.append(_least("majority: adaptive over three rounds", found, ("adaptive", "majority"), -0.5))
+    rows.append(_check_least("majority: adaptive over three rounds", found, ("adaptive", "majority"), -0.5))
     most = max(found, key=lambda each: _share(each, "calls, adaptive"))
     share = _share(most, "calls, adaptive")
-    rows.append(["adaptive: at most 50 % of the calls", _met(share <= 50), f"{share:.0f} %, {_name(most)}"])
+    rows.append(
+        ["adaptive: at most 50 % of the calls", _describe_aim(share <= 50), f"{share:.0f} %, {_name(most)}"]
+    )
     rows += [
-        _least(f"majority: {each} over all to all", found, (each, "majority"), -1.0) for each in _TOPOLOGIES
+        _check_least(f"majority: {each} over all to all", found, (each, "majority"), -1.0)
+        for each in _TOPOLOGIES
     ]
     rows += [
-        _least(f"one {kind.value}, by {by}", found, (f"{kind.value}, {by}", by), -1.0)
+        _check_least(f"one {kind.value}, by {by}", found, (f"{kind.value}, {by}", by), -1.0)
         for kind in _OTHERS
         for by in _DECISIONS
     ]
@@ -295,12 +303,12 @@ def _aims_of_tokens(samples: Sequence[Sample]) -> list[list[str]]:
     tokens = {each.topology: each.tokens for each in samples if each.ends == "all rounds"}
     shares = {each: 100 * tokens[each] / tokens["all to all"] for each in _TOPOLOGIES}
     return [
-        [f"{each}: at most 60 % of the input tokens", _met(share <= 60), f"{share:.1f} %"]
+        [f"{each}: at most 60 % of the input tokens", _describe_aim(share <= 60), f"{share:.1f} %"]
         for each, share in shares.items()
     ]
 
 
-def _least(what: str, found: Sequence[Cell], gain: tuple[str, str], least: float) -> list[str]:
+def _check_least(what: str, found: Sequence[Cell], gain: tuple[str, str], least: float) -> list[str]:
     """Return whether a gain is large enough in every cell, and the cell where it is smallest."""
     worst = min(found, key=lambda each: each.gain(*gain))
     missed = sum(round(each.gain(*gain), 6) < least for each in found)
@@ -308,7 +316,7 @@ def _least(what: str, found: Sequence[Cell], gain: tuple[str, str], least: float
     return [f"{what}: at least {least:+g} points", verdict, f"{worst.points(*gain)}, {_name(worst)}"]
 
 
-def _met(holds: bool) -> str:
+def _describe_aim(holds: bool) -> str:
     return "met" if holds else "missed"
 
 

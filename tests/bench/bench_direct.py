@@ -10,7 +10,7 @@ from unittest.mock import patch
 from parley.client import ParleyClient
 from parley.local_services import LocalServices
 from parley.runtime.channel import channel
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -25,7 +25,7 @@ async def run(quick: bool) -> None:
     amount = 8 if quick else 40
     async with (
         model_server() as models,
-        _calling_over_ports(models.base_url) as over_ports,
+        _call_over_ports(models.base_url) as over_ports,
         system(models.base_url, PARLEY_AUTH="none") as direct,
     ):
         arms = {"over loopback gRPC": over_ports, "directly": direct}
@@ -39,12 +39,12 @@ async def run(quick: bool) -> None:
     base = median(costs["over loopback gRPC"])
     table(
         ["services call", f"ms CPU a debate of {_SHAPE.calls} calls", "ratio"],
-        [[name, middle(found, 1), f"{median(found) / base:.2f}"] for name, found in costs.items()],
+        [[name, show_middle(found, 1), f"{median(found) / base:.2f}"] for name, found in costs.items()],
     )
 
 
 @asynccontextmanager
-async def _calling_over_ports(base_url: str) -> AsyncIterator[ParleyClient]:
+async def _call_over_ports(base_url: str) -> AsyncIterator[ParleyClient]:
     """Run the embedded system as it would be without direct calls."""
     async with AsyncExitStack() as stack:
         with patch.object(LocalServices, "_connect_as", lambda _self, _name: channel):

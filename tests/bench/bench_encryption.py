@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from parley.client import ParleyClient
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -36,8 +36,8 @@ async def run(quick: bool) -> None:
     table(
         ["", "seconds of CPU a debate", "ratio"],
         [
-            ["without a key", middle(without), ""],
-            ["with a key in a file", middle(with_key), middle(ratios)],
+            ["without a key", show_middle(without), ""],
+            ["with a key in a file", show_middle(with_key), show_middle(ratios)],
         ],
     )
     print(f"\n{pairs} pairs of {_AT_ONCE} debates at a time, 3 agents and 1 round each.")

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import Shape, stepped
 from tests.bench.spans import measure_bare, measure_ours, open_sides
 from tests.support.model_server import Latency
@@ -28,7 +28,13 @@ async def run(quick: bool) -> None:
             ratios = [ours / bares for ours, bares in zip(ours_spans, bare_spans, strict=True)]
             name = "full history" if full_history else "own line only"
             rows.append(
-                [name, middle(ours_spans), middle(bare_spans), middle(ratios), aim(median(ratios), most)]
+                [
+                    name,
+                    show_middle(ours_spans),
+                    show_middle(bare_spans),
+                    show_middle(ratios),
+                    aim(median(ratios), most),
+                ]
             )
     table(
         ["5 agents x 3 rounds, log-normal", "ours (s)", "bare with barriers (s)", "ours / bare", "aim"], rows

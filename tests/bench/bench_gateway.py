@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.models import Models, model_server
 from tests.integration.gateway.harness import request, routes_file, run_gateway
 from tests.integration.gateway.processes import GatewayProcess, gateway_process
@@ -32,11 +32,11 @@ async def run(quick: bool) -> None:
     """Run the four parts, one after the other."""
     await _overhead(quick)
     print()
-    await _dead_primary()
+    await _measure_dead_primary()
     print()
-    await _mixed(1000 if quick else 10_000)
+    await _measure_mixed(1000 if quick else 10_000)
     print()
-    await _killed()
+    await _measure_killed()
 
 
 async def _overhead(quick: bool) -> None:
@@ -52,26 +52,26 @@ async def _overhead(quick: bool) -> None:
             ) as client,
         ):
             kinds: dict[str, Ask] = {
-                "bare openai client": _bare(client),
-                "gateway": _through(gateway, stored=False),
-                "gateway, stored calls": _through(gateway, stored=True),
+                "bare openai client": _make_bare(client),
+                "gateway": _make_through(gateway, stored=False),
+                "gateway, stored calls": _make_through(gateway, stored=True),
             }
             for at_once in _IN_FLIGHT:
                 bare = 0.0
                 for name, ask in kinds.items():
-                    rates, latencies = await _measured(
+                    rates, latencies = await _measure(
                         models, latency, ask, count if at_once > 1 else count // 4, at_once, rounds
                     )
                     middle_ms = median(latencies) * 1000
                     bare = bare or middle_ms
                     added = "" if name.startswith("bare") else f"{middle_ms - bare:.1f}"
-                    rows.append([str(at_once), name, middle(rates, 0), f"{middle_ms:.1f}", added])
+                    rows.append([str(at_once), name, show_middle(rates, 0), f"{middle_ms:.1f}", added])
                 if os.environ.get(_ROUTER_PYTHON):
                     rows.append(await _router(models, latency, at_once, count, bare))
     table(["in flight", "20 ms model", "calls/s", "median ms", "added ms"], rows)
 
 
-def _bare(client: AsyncOpenAI) -> Ask:
+def _make_bare(client: AsyncOpenAI) -> Ask:
     async def ask(number: int) -> object:
         stream = await client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": f"Bench {number}?"}], stream=True
@@ -81,7 +81,7 @@ def _bare(client: AsyncOpenAI) -> Ask:
     return ask
 
 
-def _through(gateway: GatewayProcess, *, stored: bool) -> Ask:
+def _make_through(gateway: GatewayProcess, *, stored: bool) -> Ask:
     unique = time.monotonic_ns()
 
     async def ask(number: int) -> object:
@@ -96,7 +96,7 @@ def _through(gateway: GatewayProcess, *, stored: bool) -> Ask:
     return ask
 
 
-async def _measured(
+async def _measure(
     models: Models, latency: Latency, ask: Ask, count: int, at_once: int, rounds: int
 ) -> tuple[list[float], list[float]]:
     await models.begin(latency)
@@ -105,17 +105,17 @@ async def _measured(
     for number in range(rounds + 1):
         took: list[float] = []
         began = time.monotonic()
-        await _many(ask, count if number else at_once, at_once, took)
+        await _ask_many(ask, count if number else at_once, at_once, took)
         if number:  # the first round warms up
             rates.append(count / (time.monotonic() - began))
             latencies += took
     return rates, latencies
 
 
-async def _many(ask: Ask, count: int, at_once: int, took: list[float]) -> None:
+async def _ask_many(ask: Ask, count: int, at_once: int, took: list[float]) -> None:
     numbers = iter(range(count))
 
-    async def one_after_the_other() -> None:
+    async def ask_in_turn() -> None:
         for number in numbers:
             began = time.monotonic()
             await ask(number)
@@ -123,7 +123,7 @@ async def _many(ask: Ask, count: int, at_once: int, took: list[float]) -> None:
 
     async with asyncio.TaskGroup() as tasks:
         for _ in range(at_once):
-            tasks.create_task(one_after_the_other())
+            tasks.create_task(ask_in_turn())
 
 
 async def _router(models: Models, latency: Latency, at_once: int, count: int, bare_ms: float) -> list[str]:
@@ -147,12 +147,12 @@ async def _router(models: Models, latency: Latency, at_once: int, count: int, ba
     ]
 
 
-async def _dead_primary() -> None:
+async def _measure_dead_primary() -> None:
     rows = []
     for fault in DEAD:
         with tempfile.TemporaryDirectory() as folder:
-            one_by_one, added = await _reached(Path(folder), Rule(fault=fault), at_once=1)
-            together, _ = await _reached(Path(folder), Rule(fault=fault), at_once=_TOGETHER)
+            one_by_one, added = await _count_reached(Path(folder), Rule(fault=fault), at_once=1)
+            together, _ = await _count_reached(Path(folder), Rule(fault=fault), at_once=_TOGETHER)
         # Calls in flight together count as one, and nobody knows of a hang before its time is over: three waves meet it.
         most = 3 * _TOGETHER if fault.kind is FaultKind.HANG else _TOGETHER + 2
         rows.append(
@@ -168,7 +168,7 @@ async def _dead_primary() -> None:
     table(head, rows)
 
 
-async def _reached(folder: Path, rule: Rule, at_once: int) -> tuple[int, float]:
+async def _count_reached(folder: Path, rule: Rule, at_once: int) -> tuple[int, float]:
     """How many of 200 calls reach a dead primary, and by how much those after it opened are slower than without it."""
     async with ModelServer(rules=[rule]) as first, ModelServer(answer="fine") as second:
         async with run_gateway(
@@ -178,18 +178,18 @@ async def _reached(folder: Path, rule: Rule, at_once: int) -> tuple[int, float]:
             async def ask(number: int) -> object:
                 return await gateway.ask(request(f"q{number}"))
 
-            await _many(ask, 32, at_once, [])
+            await _ask_many(ask, 32, at_once, [])
             took: list[float] = []
-            await _many(ask, 200, at_once, took)
+            await _ask_many(ask, 200, at_once, took)
             reached = len(first.ledger.calls) + first.ledger.in_flight
         async with run_gateway(routes_file(folder, second), environment=KEYS, timeouts=SHORT) as gateway:
-            await _many(ask, 32, at_once, [])
+            await _ask_many(ask, 32, at_once, [])
             without: list[float] = []
-            await _many(ask, 200, at_once, without)
+            await _ask_many(ask, 200, at_once, without)
     return reached, (quantiles(took, n=100)[98] - median(without)) * 1000
 
 
-async def _mixed(calls: int) -> None:
+async def _measure_mixed(calls: int) -> None:
     before = _resident_mib()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -203,7 +203,7 @@ async def _mixed(calls: int) -> None:
     table(["mixed calls", "how they ended", "past their time", "seconds", "MiB after"], rows)
 
 
-async def _killed() -> None:
+async def _measure_killed() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cost = await kill_one(f"sqlite:///{folder}")
     rows = [

@@ -13,7 +13,7 @@ from tests.bench.document_tenant import DOCUMENT_MODEL, DocumentGreed
 from tests.bench.figures import aim, main, table
 from tests.bench.greedy_tenant import greedy_tenant, read_greed
 from tests.bench.replicas import memory_bytes, peak_memory_bytes
-from tests.bench.two_tenants import Measured, run_debates, show_answers, show_debates, two_tenants
+from tests.bench.two_tenants import Measured, run_debates, run_two_tenants, show_answers, show_debates
 
 _VALUES: Final = Path(__file__).parents[2] / "charts/parley/values.yaml"
 _SERVICES: Final = ("orchestrator", "gateway", "convergence", "ratings", "memory")
@@ -35,7 +35,7 @@ async def run(quick: bool) -> None:
     times = 5 if quick else 12
     alone, beside = Measured(), Measured()
     async with (
-        two_tenants(_RULE, other_model=DOCUMENT_MODEL) as system,
+        run_two_tenants(_RULE, other_model=DOCUMENT_MODEL) as system,
         ParleyClient(system.address, token=system.modest) as client,
     ):
         await run_debates(client, Measured(), 1)  # opens connections, and learns of the endpoint

@@ -37,18 +37,18 @@ Scores = dict[str, list[float]]
 async def run(quick: bool) -> None:
     """Print the table; a quick run leaves the held-out half out."""
     halves = ("open",) if quick else ("open", "held-out")
-    words = _by_words(halves)
+    words = _score_by_words(halves)
     rows = _rows(
         "the claim's words alone", words, best_threshold(labelled_answers("open"), words["open"]), 0.0
     )
     if folder := os.environ.get("PARLEY_TEST_ENCODER"):
         began = time.process_time()
-        scores = _by_encoder(Path(folder), halves)
+        scores = _score_by_encoder(Path(folder), halves)
         rows += _rows("encoder", scores, 0.0, time.process_time() - began)
     table(["half", "by", "AUC", "precision", "recall", "aim", "s of CPU a claim"], rows)
 
 
-def _by_encoder(folder: Path, halves: tuple[str, ...]) -> Scores:
+def _score_by_encoder(folder: Path, halves: tuple[str, ...]) -> Scores:
     head = EncoderHead.read(folder / "support.json", "support")
     encoder = CrossEncoder(
         EncoderFiles(folder / "model.onnx", head.encoder_sha256, folder / "tokenizer.json")
@@ -64,7 +64,7 @@ def _by_encoder(folder: Path, halves: tuple[str, ...]) -> Scores:
     }
 
 
-def _by_words(halves: tuple[str, ...]) -> Scores:
+def _score_by_words(halves: tuple[str, ...]) -> Scores:
     """Return what a model of the claims' words says that has never seen what was said, trained on the open half."""
     model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression())
     claims, unsupported, groups = _flat(labelled_answers("open"))

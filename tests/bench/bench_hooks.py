@@ -20,7 +20,7 @@ from parley.v1.hook_pb2 import (
     HookTarget,
     WebhookTarget,
 )
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -60,14 +60,14 @@ async def run(quick: bool) -> None:
     table(
         ["", "seconds a round", "ratio", "aim", "seconds of CPU", "ratio"],
         [
-            ["without hooks", middle(_seconds(without)), "", "", middle(_cpu(without)), ""],
+            ["without hooks", show_middle(_seconds(without)), "", "", show_middle(_cpu(without)), ""],
             [
                 f"{_HOOKS} webhook a debate, of which a fifth fails",
-                middle(_seconds(hooking)),
-                middle(ratios),
+                show_middle(_seconds(hooking)),
+                show_middle(ratios),
                 aim(median(ratios), _AT_MOST),
-                middle(_cpu(hooking)),
-                middle(cpu),
+                show_middle(_cpu(hooking)),
+                show_middle(cpu),
             ],
         ],
     )

@@ -24,7 +24,7 @@ from parley.runtime.server import ServerSettings, start_server
 from parley.runtime.tls import ClientTls, ServerTls
 from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_READ
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.integration.runtime.wire import make_service, method
 from tests.support.access import SECRET, Headers, key_for, service_headers
 from tests.support.certificates import Authority
@@ -54,7 +54,7 @@ class _Way:
         for number in range(calls):
             await self.call(b"", metadata=self.headers[number % len(self.headers)])
         self.taken.append((time.process_time() - began) * 1000 / calls)
-        shown = [_shown(self.headers[number % len(self.headers)]) for number in range(calls)]
+        shown = [_make_credentials(self.headers[number % len(self.headers)]) for number in range(calls)]
         self.forget()
         began = time.process_time()
         for each in shown:
@@ -62,7 +62,7 @@ class _Way:
         self.admitted.append((time.process_time() - began) * 1000 / calls)
 
 
-def _shown(headers: Headers) -> Credentials:
+def _make_credentials(headers: Headers) -> Credentials:
     given = dict(headers)
     return Credentials(bearer_token(given.get(AUTHORIZATION, "")), given.get(SERVICE_TOKEN, ""), "", dict)
 
@@ -84,8 +84,8 @@ async def run(quick: bool) -> None:
         [
             [
                 each.name,
-                middle(each.taken),
-                middle(each.admitted, 4),
+                show_middle(each.taken),
+                show_middle(each.admitted, 4),
                 aim(median(each.admitted), _AT_MOST) if each.is_aim else "-",
             ]
             for each in ways
@@ -107,9 +107,9 @@ async def _ways(stack: AsyncExitStack, folder: Path, calls: int) -> list[_Way]:
     )
     authority = Authority(folder)
     tls = ServerTls(*authority.sign("server"))
-    opened = await _served(stack, ServerSettings(guard=OPEN))
-    closed = await _served(stack, ServerSettings(guard=guard))
-    private = await _served(stack, ServerSettings(guard=guard, tls=tls), ClientTls(authority.file))
+    opened = await _serve(stack, ServerSettings(guard=OPEN))
+    closed = await _serve(stack, ServerSettings(guard=guard))
+    private = await _serve(stack, ServerSettings(guard=guard, tls=tls), ClientTls(authority.file))
     new = [_bearer(issuer.sign(sub=f"ann{number}", lasts=3600)) for number in range(calls)]
     return [
         _Way("nothing, and is not asked", opened, [()], OPEN, is_aim=False),
@@ -132,7 +132,7 @@ def _bearer(token: str) -> Headers:
     return (("authorization", f"Bearer {token}"),)
 
 
-async def _served(stack: AsyncExitStack, settings: ServerSettings, tls: ClientTls | None = None) -> Any:
+async def _serve(stack: AsyncExitStack, settings: ServerSettings, tls: ClientTls | None = None) -> Any:
     async def get_debate(request: bytes, _context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
         return request
 

@@ -47,7 +47,7 @@ async def run(quick: bool) -> None:
     async with model_server() as models, _system(models.base_url) as client:
         for before, mark in pairwise([0, *marks]):
             await hold(client, range(before, mark))
-            held.append(measured(mark))
+            held.append(measure(mark))
             print(held[-1], file=sys.stderr, flush=True)  # a long run that is stopped is not for nothing
     table(
         ["debates held", "objects", "blocks", "anonymous memory (MiB)", "mapped files (MiB)"],
@@ -80,16 +80,16 @@ async def hold(client: ParleyClient, numbers: range) -> None:
     """Ask for debates, a few at once, and follow each to its end."""
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(number: int) -> None:
+    async def hold_one(number: int) -> None:
         async with places:
             await run_debate(client, spec(_SHAPE, f"Bench question {number}?"))
 
     async with asyncio.TaskGroup() as tasks:
         for number in numbers:
-            tasks.create_task(one(number))
+            tasks.create_task(hold_one(number))
 
 
-def measured(debates: int) -> Held:
+def measure(debates: int) -> Held:
     """Return the memory that is held now, after the garbage is collected."""
     gc.collect()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

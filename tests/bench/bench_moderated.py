@@ -10,7 +10,7 @@ from parley.client import DebateSpec
 from parley.v1.agent_pb2 import Agent
 from parley.v1.debate_pb2 import Participant
 from parley.v1.moderated_pb2 import ModeratedSettings
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import BareClient, Place
 from tests.bench.models import Models, Served
 from tests.bench.spans import open_sides
@@ -42,7 +42,7 @@ async def run(quick: bool) -> None:
             served = await models.served()
             levels = _levels(served)
             assert [len(each) for each in levels] == _SHAPE, [len(each) for each in levels]
-            bare_span = await _walked(models, bare, levels, latency)
+            bare_span = await _walk(models, bare, levels, latency)
             if number:  # the first pair opens connections and learns of the endpoint
                 concluded.append(ours.concluded - min(call.started for call in served))
                 bare_spans.append(bare_span)
@@ -55,8 +55,8 @@ async def run(quick: bool) -> None:
             "aim",
         ],
         [
-            ["bare client, same graph", middle(bare_spans), "1", ""],
-            ["ours, to the event `concluded`", middle(concluded), f"{ratio:.3f}", aim(ratio, _AIM)],
+            ["bare client, same graph", show_middle(bare_spans), "1", ""],
+            ["ours, to the event `concluded`", show_middle(concluded), f"{ratio:.3f}", aim(ratio, _AIM)],
             ["the calls in line, nothing else", f"{in_line:.3f}", f"{in_line / median(bare_spans):.3f}", ""],
         ],
     )
@@ -86,7 +86,7 @@ def _levels(served: Sequence[Served]) -> list[list[Place]]:
     return levels
 
 
-async def _walked(
+async def _walk(
     models: Models, bare: BareClient, levels: Sequence[Sequence[Place]], latency: Latency
 ) -> float:
     """Ask level by level; return the seconds from the first call to the last answer."""

@@ -40,8 +40,8 @@ async def run(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(f"sqlite:///{folder}", "ratings") as store:
             await _record(store, amount)
-            counted, whole = await _started(lambda: Matches(store.log, store.documents).table(_TENANT))
-            restored, from_snapshot = await _started(
+            counted, whole = await _measure_start(lambda: Matches(store.log, store.documents).table(_TENANT))
+            restored, from_snapshot = await _measure_start(
                 lambda: Matches(store.log, store.documents).table(_TENANT)
             )
             assert from_snapshot.ratings() == whole.ratings()
@@ -81,7 +81,7 @@ def _match(dice: random.Random, number: int) -> Match:
     )
 
 
-async def _started(start: Callable[[], Awaitable[Table]]) -> tuple[_Start, Table]:
+async def _measure_start(start: Callable[[], Awaitable[Table]]) -> tuple[_Start, Table]:
     longest = 0.0
 
     async def watch() -> None:

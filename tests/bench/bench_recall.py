@@ -137,12 +137,12 @@ def note_steps(steps: list[float]) -> Iterator[None]:
     """Note the processor time of each step of this thread's event loop, in milliseconds."""
     run = events.Handle._run
 
-    def timed(handle: events.Handle) -> None:
+    def run_timed(handle: events.Handle) -> None:
         began = time.thread_time()
         run(handle)
         steps.append((time.thread_time() - began) * 1000)
 
-    events.Handle._run = timed  # type: ignore[method-assign, assignment]
+    events.Handle._run = run_timed  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
@@ -152,13 +152,13 @@ def note_steps(steps: list[float]) -> Iterator[None]:
 def note_idle_pauses(control: Connection) -> None:
     """Note pauses in this process until the other end closes; send them then."""
 
-    async def until_closed() -> list[float]:
+    async def note_until_closed() -> list[float]:
         pauses = list[float]()
         async with background_task("noting pauses", note_pauses(pauses)):
             await asyncio.to_thread(control.recv)
         return pauses
 
-    control.send(asyncio.run(until_closed()))
+    control.send(asyncio.run(note_until_closed()))
 
 
 async def measure(folder: Path, recalls: int) -> Taken:

@@ -29,7 +29,7 @@ QUESTION: Final = (
 )
 
 
-def past(number: int) -> pb.RecordDebateRequest:
+def make_past(number: int) -> pb.RecordDebateRequest:
     """A debate in which every agent stands where it did not the day before."""
     debate = pb.PastDebate(
         debate_id=f"deb-{number}", question=QUESTION, conclusion="Use this. " * 20, domain="general"
@@ -62,13 +62,13 @@ async def run(quick: bool) -> None:
         ):
             stub = MemoryServiceStub(opened)
             for number in range(debates - last):
-                await stub.RecordDebate(past(number))
+                await stub.RecordDebate(make_past(number))
             gc.freeze()  # as a service does when it has started
             with note_steps(steps):
                 async with background_task("noting pauses", note_pauses(pauses)):
                     for number in range(debates - last, debates):
                         began = time.perf_counter()
-                        await stub.RecordDebate(past(number))
+                        await stub.RecordDebate(make_past(number))
                         taken.append((time.perf_counter() - began) * 1000)
             flips = await stub.ListPositions(pb.ListPositionsRequest(only_flips=True, page_size=1))
             if not flips.positions:

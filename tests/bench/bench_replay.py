@@ -13,7 +13,7 @@ from parley.orchestrator.log.envelope import Envelope
 from parley.orchestrator.log.reading import log_name
 from parley.runtime.entry import tune_gc_and_threads
 from parley.storage.ports import Record
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.support.debate_logs import leave_log
 from tests.support.orchestration import TENANT, Backstage, agent, backstage, make_debate
 from tests.support.scripted_gateway import ScriptedGateway
@@ -45,9 +45,9 @@ async def run(quick: bool) -> None:
             [
                 f"{len(events):,}",
                 f"{steps:,}",
-                middle([each.seconds for each in taken], 2),
-                middle(cpu, 2),
-                middle([1000 * each / steps for each in cpu], 3),
+                show_middle([each.seconds for each in taken], 2),
+                show_middle(cpu, 2),
+                show_middle([1000 * each / steps for each in cpu], 3),
             ]
         ],
     )
@@ -56,8 +56,8 @@ async def run(quick: bool) -> None:
     table(
         ["of the same debate, seconds of CPU", "lowest-highest"],
         [
-            ["its state, folded from its events", middle([folded for folded, _ in shown])],
-            ["its report, made of that", middle([drawn for _, drawn in shown])],
+            ["its state, folded from its events", show_middle([folded for folded, _ in shown])],
+            ["its report, made of that", show_middle([drawn for _, drawn in shown])],
         ],
     )
 

@@ -15,7 +15,7 @@ from pymongo import AsyncMongoClient
 from parley.client import ParleyClient
 from parley.v1.debate_pb2 import DebateStatus
 from tests.bench.environment import MODEL
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import Models, model_server
 from tests.bench.replicas import cpu_seconds, service
@@ -66,7 +66,7 @@ class _Replicas:
         url = urlsplit(self.store)
         async with AsyncMongoClient[dict[str, object]](self.store) as client:
             database = client[f"{url.path.strip('/')}_orchestrator"]
-            await _until_nothing(lambda: database["debates"].find_one({"open": True}))
+            await _wait_until_nothing(lambda: database["debates"].find_one({"open": True}))
             for name in ("debates", "inbox", "_log"):
                 await database[name].delete_many({})
 
@@ -84,14 +84,14 @@ async def run(quick: bool) -> None:
     found: dict[_Load, dict[int, list[_Round]]] = {}
     async with _system() as (kind, models, systems):
         for replicas in systems:
-            await _held(replicas, _MAX_DEBATES, "warm")
+            await _hold(replicas, _MAX_DEBATES, "warm")
         for load in _QUICK_LOADS if quick else _LOADS:
             await models.begin(Latency(median=load.latency))
             found[load] = {amount: [] for amount in _REPLICAS}
             for number in range(load.rounds):
                 for replicas in systems:
                     found[load][replicas.amount].append(
-                        await _held(replicas, load.debates, f"{load.latency} {number}")
+                        await _hold(replicas, load.debates, f"{load.latency} {number}")
                     )
     print(f"store: {kind}; gateways: {_GATEWAYS}\n")
     _show_rates(found)
@@ -99,12 +99,12 @@ async def run(quick: bool) -> None:
     _show_cores(found)
 
 
-async def _held(replicas: _Replicas, debates: int, mark: str) -> _Round:
+async def _hold(replicas: _Replicas, debates: int, mark: str) -> _Round:
     client, before, began = replicas.client, cpu_seconds(), time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         for number in range(debates):
             tasks.create_task(client.create_debate(spec(_SHAPE, f"Bench question {mark} {number}?")))
-    await _until_nothing(lambda: anext(client.list(_UNFINISHED, page_size=1), None))
+    await _wait_until_nothing(lambda: anext(client.list(_UNFINISHED, page_size=1), None))
     seconds, after = time.monotonic() - began, cpu_seconds()
     answered = [
         debate async for debate in client.list([DebateStatus.DEBATE_STATUS_COMPLETED], page_size=debates)
@@ -115,7 +115,7 @@ async def _held(replicas: _Replicas, debates: int, mark: str) -> _Round:
     return _Round(debates / seconds, cores)
 
 
-async def _until_nothing(found: Callable[[], Awaitable[object]]) -> None:
+async def _wait_until_nothing(found: Callable[[], Awaitable[object]]) -> None:
     ends = time.monotonic() + _PATIENCE
     while (one := await found()) is not None:
         if time.monotonic() > ends:
@@ -129,7 +129,16 @@ def _show_rates(found: dict[_Load, dict[int, list[_Round]]]) -> None:
         one, three = ([each.rate for each in sides[amount]] for amount in _REPLICAS)
         gain = median(three) / median(one)
         aim = f">= {_MIN_GAIN:g}: {'met' if gain >= _MIN_GAIN else 'missed'}"
-        rows.append([_seconds(load), str(load.debates), middle(one, 2), middle(three, 2), f"{gain:.2f}", aim])
+        rows.append(
+            [
+                _seconds(load),
+                str(load.debates),
+                show_middle(one, 2),
+                show_middle(three, 2),
+                f"{gain:.2f}",
+                aim,
+            ]
+        )
     head = ["debates in a round", "one (debates/s)", "three (debates/s)", "three / one", "aim"]
     table([f"{_MAX_DEBATES} debates at once a replica, model answers after", *head], rows)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from statistics import median
 
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.graph import Shape, flowing
 from tests.bench.spans import measure_bare, measure_ours, open_sides
 from tests.support.model_server import Latency
@@ -49,11 +49,11 @@ async def _measure(case: _Case, times: int) -> None:
     table(
         [title, "seconds (lowest-highest)", "over bare", "aim"],
         [
-            ["bare client, same graph", middle(bare_spans), "1", ""],
-            ["ours, to the event `concluded`", middle(concluded), f"{ratio:.3f}", aim(ratio, case.aim)],
+            ["bare client, same graph", show_middle(bare_spans), "1", ""],
+            ["ours, to the event `concluded`", show_middle(concluded), f"{ratio:.3f}", aim(ratio, case.aim)],
             [
                 "ours, until a watcher has it",
-                middle(heard),
+                show_middle(heard),
                 f"{median(heard) / median(bare_spans):.3f}",
                 "",
             ],

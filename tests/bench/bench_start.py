@@ -15,7 +15,7 @@ from statistics import median
 from parley.runtime.loopback import loopback
 from tests.bench.bare_script import LEVELS
 from tests.bench.environment import MODEL, use_environment
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.support.model_server import Ledger, ModelServer, Record
 from tests.support.ports import free_ports
 from tests.support.process_status import cpu_seconds_of
@@ -85,14 +85,14 @@ def _print(runs: dict[str, list[_Run]], modules: dict[str, int], services: dict[
         [
             [
                 name,
-                middle([each.first_cpu for each in those], 2),
-                middle([each.first for each in those], 2),
-                middle([each.request for each in those], 2),
+                show_middle([each.first_cpu for each in those], 2),
+                show_middle([each.first for each in those], 2),
+                show_middle([each.request for each in those], 2),
                 str(modules[name]),
-                middle([each.cpu for each in those], 2),
-                middle([each.whole for each in those], 2),
+                show_middle([each.cpu for each in those], 2),
+                show_middle([each.whole for each in those], 2),
                 f"{median(each.whole for each in those) - path:.2f}",
-                middle([each.alone for each in those], 2),
+                show_middle([each.alone for each in those], 2),
                 str(those[-1].calls),
             ]
             for name, those in runs.items()
@@ -101,7 +101,7 @@ def _print(runs: dict[str, list[_Run]], modules: dict[str, int], services: dict[
     print()
     table(
         ["service", "CPU until it listens"],
-        [[f"parley serve {name}", middle(those, 2)] for name, those in services.items()],
+        [[f"parley serve {name}", show_middle(those, 2)] for name, those in services.items()],
     )
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.support.process_status import resident_bytes
 
 _SETTLES_SECONDS = 2
@@ -24,24 +24,27 @@ async def run(quick: bool) -> None:
     """Start processes one after the other."""
     python, helped, starts = [], [], []
     for _ in range(3 if quick else 9):
-        python.append(await _ended("-c", "pass"))
-        helped.append(await _ended("-m", "parley.cli", "--help"))
+        python.append(await _measure_end("-c", "pass"))
+        helped.append(await _measure_end("-m", "parley.cli", "--help"))
         starts.append(await _start())
     table(
         ["start", "seconds (lowest-highest)"],
         [
-            ["python -c pass", middle(python, 2)],
-            ["parley --help", middle(helped, 2)],
-            ["embedded system, until the orchestrator answers", middle([each.seconds for each in starts], 2)],
-            ["the same, CPU of its process", middle([each.cpu for each in starts], 2)],
+            ["python -c pass", show_middle(python, 2)],
+            ["parley --help", show_middle(helped, 2)],
+            [
+                "embedded system, until the orchestrator answers",
+                show_middle([each.seconds for each in starts], 2),
+            ],
+            ["the same, CPU of its process", show_middle([each.cpu for each in starts], 2)],
         ],
     )
     print()
-    memory = middle([each.memory for each in starts], 0)
+    memory = show_middle([each.memory for each in starts], 0)
     table(["memory at rest", "MiB (lowest-highest)"], [["embedded system", memory]])
 
 
-async def _ended(*arguments: str) -> float:
+async def _measure_end(*arguments: str) -> float:
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL

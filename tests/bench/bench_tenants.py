@@ -7,7 +7,7 @@ from typing import Final
 from parley.client import ParleyClient
 from tests.bench.figures import main
 from tests.bench.greedy_tenant import DEAD_MODEL, Greed, greedy_tenant, read_greed
-from tests.bench.two_tenants import Measured, run_debates, show_answers, show_debates, two_tenants
+from tests.bench.two_tenants import Measured, run_debates, run_two_tenants, show_answers, show_debates
 
 _SILENT: Final[dict[str, object]] = {"match": {"model": DEAD_MODEL}, "fault": {"kind": "hang"}}
 _TIMES_LONGER: Final = 1.2
@@ -23,7 +23,7 @@ async def run(quick: bool) -> None:
     seconds = 0.0
     for _ in range(turns):
         async with (
-            two_tenants(_SILENT) as system,
+            run_two_tenants(_SILENT) as system,
             ParleyClient(system.address, token=system.modest) as client,
         ):
             await run_debates(client, Measured(), 1)  # opens connections, and learns of the endpoint

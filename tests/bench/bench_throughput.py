@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from parley.client import ParleyClient
 from tests.bench.environment import MODEL
-from tests.bench.figures import main, middle, table
+from tests.bench.figures import main, show_middle, table
 from tests.bench.graph import Ask, BareClient, Shape, flowing
 from tests.bench.models import Models
 from tests.bench.raw_floor import RawFloor, raw_floor
@@ -105,10 +105,10 @@ def _rows(shape: Shape, sides: dict[str, list[_Timed]]) -> list[list[str]]:
     return [
         [
             f"{name}, {shape.size} agents x {shape.rounds} rounds ({shape.calls} calls)",
-            middle([each.amount / each.seconds for each in timed], 1),
-            middle([each.amount * shape.calls / each.seconds for each in timed], 0),
-            middle([each.cpu / each.seconds for each in timed], 2),
-            middle([1000 * each.cpu / each.amount for each in timed], 1),
+            show_middle([each.amount / each.seconds for each in timed], 1),
+            show_middle([each.amount * shape.calls / each.seconds for each in timed], 0),
+            show_middle([each.cpu / each.seconds for each in timed], 2),
+            show_middle([1000 * each.cpu / each.amount for each in timed], 1),
         ]
         for name, timed in sides.items()
     ]
@@ -162,7 +162,7 @@ def _sum_threads(timed: list[_Timed]) -> list[list[str]]:
     names = {name for each in timed for name in each.by_thread}
     used = {name: [each.by_thread[name] / 1e6 / each.amount for each in timed] for name in names}
     shown = sorted(used, key=lambda name: -median(used[name]))
-    return [[name, middle(used[name], 1)] for name in shown if median(used[name]) >= _LEAST]
+    return [[name, show_middle(used[name], 1)] for name in shown if median(used[name]) >= _LEAST]
 
 
 async def _profiled(client: ParleyClient, shape: Shape, amount: int) -> list[list[str]]:

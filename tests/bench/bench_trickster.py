@@ -34,7 +34,7 @@ _FORM: Final = 'Reply with JSON alone: {"proposals": [{"agent": "A", "support": 
 _AT_ONCE: Final = 8
 
 
-def measured(debate: LabelledDebate) -> Features:
+def measure(debate: LabelledDebate) -> Features:
     """What is measured of a debate."""
     return features_of(debate.question, debate.work, debate.critiques)
 
@@ -49,16 +49,16 @@ def row(name: str, debates: Sequence[LabelledDebate], told: Sequence[float], ms:
     return [name, str(len(debates)), precision, f"{recall:.2f}", f"{auc:.2f}", f"{ms:.1f}"]
 
 
-def by_texts(name: str, debates: Sequence[LabelledDebate]) -> tuple[list[str], list[float]]:
+def judge_by_texts(name: str, debates: Sequence[LabelledDebate]) -> tuple[list[str], list[float]]:
     """The features of the texts alone."""
     began = time.perf_counter()
-    told = [hollow_probability(measured(each)) for each in debates]
+    told = [hollow_probability(measure(each)) for each in debates]
     return row(name, debates, told, 1000 * (time.perf_counter() - began) / len(debates)), told
 
 
-def by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
+def judge_by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
     """The AUC of each feature by itself, towards hollow."""
-    terms = [terms_of(measured(each)) for each in debates]
+    terms = [terms_of(measure(each)) for each in debates]
     hollow = [each.hollow for each in debates]
     rows = []
     for name in Features.__struct_fields__:
@@ -67,7 +67,9 @@ def by_feature(debates: Sequence[LabelledDebate]) -> list[list[str]]:
     return rows
 
 
-async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Sequence[float]) -> list[str]:
+async def judge_by_endpoint(
+    model: str, debates: Sequence[LabelledDebate], told: Sequence[float]
+) -> list[str]:
     """The texts and any endpoint's model as the judge; where it keeps to no form, the texts alone count."""
     client = openai.AsyncOpenAI(api_key=os.environ.get("OPENAI_API_KEY", "none"))
     at_once = asyncio.Semaphore(_AT_ONCE)
@@ -94,20 +96,20 @@ async def by_endpoint(model: str, debates: Sequence[LabelledDebate], told: Seque
 async def run(_quick: bool) -> None:
     """Print the tables."""
     held_out = read_held_out_debates()
-    first, told = by_texts("texts alone", held_out)
+    first, told = judge_by_texts("texts alone", held_out)
     support = support_told(held_out)
     both = [combine_with_support(p, each) for p, each in zip(told, support, strict=True)]
     rows = [
-        by_texts("texts alone, where it was fitted", read_fitted_debates())[0],
+        judge_by_texts("texts alone, where it was fitted", read_fitted_debates())[0],
         first,
         row("scripted judge alone", held_out, [1 - each / 10 for each in support], 0),
         row("texts and scripted judge", held_out, both, 0),
     ]
     if model := os.environ.get("PARLEY_BENCH_TRICKSTER_MODEL"):
-        rows.append(await by_endpoint(model, held_out, told))
+        rows.append(await judge_by_endpoint(model, held_out, told))
     table(_HEAD, rows)
     sys.stdout.write("\n")
-    table(["feature alone", "AUC", "hollow where"], by_feature(held_out))
+    table(["feature alone", "AUC", "hollow where"], judge_by_feature(held_out))
     sys.stdout.write("\n")
 
 

@@ -14,7 +14,7 @@ from parley.v1.debate_pb2 import DebateStatus, Participant
 from parley.v1.event_pb2 import Event
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.bench.environment import MODEL
-from tests.bench.figures import aim, main, middle, table
+from tests.bench.figures import aim, main, show_middle, table
 from tests.bench.models import model_server
 from tests.bench.replicas import cpu_seconds, memory_bytes, service
 from tests.support.model_server import Latency
@@ -36,25 +36,25 @@ async def run(quick: bool) -> None:
     seconds, tries = (20.0, 5) if quick else (60.0, 20)
     async with _replica() as client:
         await _end_together(client, _FEW + _MORE)
-        warm = await _measured(0.0)
+        warm = await _measure(0.0)
         await _end_together(client, _MORE)
-        begun_before = [await _begun(client, f"before {number}") for number in range(tries)]
-        none = await _measured(seconds)
+        begun_before = [await _measure_begin(client, f"before {number}") for number in range(tries)]
+        none = await _measure(seconds)
         await _wait_together(client, _FEW, "of few")
-        few = await _measured(seconds)
+        few = await _measure(seconds)
         await _wait_together(client, _MORE, "of more")
-        more = await _measured(seconds)
-        begun_after = [await _begun(client, f"after {number}") for number in range(tries)]
+        more = await _measure(seconds)
+        begun_after = [await _measure_begin(client, f"after {number}") for number in range(tries)]
         first = [debate.id async for debate in client.list(_WAITING, page_size=tries)][:tries]
-        answered = [await _gone_on(client, debate) for debate in first]
+        answered = [await _measure_answer(client, debate) for debate in first]
     _show(warm, none, few, more)
     print()
     table(
         [f"one replica, {_MAX_DEBATES} debates at once", "milliseconds (lowest-highest)"],
         [
-            ["from a request to the first step, none waits", middle(begun_before, 1)],
-            [f"the same while {_FEW + _MORE} wait", middle(begun_after, 1)],
-            ["from an answer at a checkpoint until it is recorded", middle(answered, 1)],
+            ["from a request to the first step, none waits", show_middle(begun_before, 1)],
+            [f"the same while {_FEW + _MORE} wait", show_middle(begun_after, 1)],
+            ["from an answer at a checkpoint until it is recorded", show_middle(answered, 1)],
         ],
     )
 
@@ -83,7 +83,7 @@ _Cost = tuple[Mapping[str, float], Mapping[str, float]]
 """The cores that each process takes, and its bytes of memory."""
 
 
-async def _measured(seconds: float) -> _Cost:
+async def _measure(seconds: float) -> _Cost:
     await asyncio.sleep(2 * _KEPT_SECONDS)
     before, began = cpu_seconds(), time.monotonic()
     await asyncio.sleep(seconds)
@@ -104,33 +104,33 @@ async def _wait_together(client: ParleyClient, count: int, mark: str) -> list[st
     """Let so many debates more wait, a few at a time as they come through the replica's places; return their ids."""
     turns = asyncio.Semaphore(2 * _MAX_DEBATES)
 
-    async def one(number: int) -> str:
+    async def create_one(number: int) -> str:
         async with turns:
-            return await _waiting(client, f"{mark} {number}")
+            return await _create_waiting(client, f"{mark} {number}")
 
     async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as tasks:
-        asked = [tasks.create_task(one(number)) for number in range(count)]
+        asked = [tasks.create_task(create_one(number)) for number in range(count)]
     return [each.result() for each in asked]
 
 
-async def _waiting(client: ParleyClient, mark: str) -> str:
+async def _create_waiting(client: ParleyClient, mark: str) -> str:
     """Ask for a debate, and return its id once it waits at the checkpoint after its first round."""
     debate = await client.create_debate(_spec(mark))
-    await _heard(client, debate, "checkpoint_opened")
+    await _wait_for_event(client, debate, "checkpoint_opened")
     return debate
 
 
-async def _begun(client: ParleyClient, mark: str) -> float:
+async def _measure_begin(client: ParleyClient, mark: str) -> float:
     """Return the milliseconds from the request for a debate to its first step."""
     began = time.monotonic()
     debate = await client.create_debate(_spec(mark))
-    await _heard(client, debate, "step_started")
+    await _wait_for_event(client, debate, "step_started")
     took = time.monotonic() - began
     await client.cancel(debate, "measured")
     return 1000 * took
 
 
-async def _gone_on(client: ParleyClient, debate: str) -> float:
+async def _measure_answer(client: ParleyClient, debate: str) -> float:
     """Return the milliseconds from an answer at a debate's checkpoint until it is recorded."""
     began = time.monotonic()
     await client.end_rounds(debate)
@@ -139,7 +139,7 @@ async def _gone_on(client: ParleyClient, debate: str) -> float:
     return 1000 * took
 
 
-async def _heard(client: ParleyClient, debate: str, kind: str) -> None:
+async def _wait_for_event(client: ParleyClient, debate: str, kind: str) -> None:
     async with asyncio.timeout(_PATIENCE):
         async for event in client.watch(debate):
             if isinstance(event, Event):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from tests.bench.figures import middle, table
+from tests.bench.figures import show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -39,7 +39,7 @@ async def compare(other: Path, batches: int) -> None:
         for arm in arms:
             arm.communicate()
     ratio = median(ours / theirs for theirs, ours in zip(*taken, strict=True))
-    rows = [[name, middle(each, 1)] for name, each in zip(("there", "here"), taken, strict=True)]
+    rows = [[name, show_middle(each, 1)] for name, each in zip(("there", "here"), taken, strict=True)]
     table(["checkout", "ms CPU a debate"], [*rows, ["here / there", f"{ratio:.3f}"]])
 
 

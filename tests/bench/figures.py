@@ -12,10 +12,10 @@ def main(doc: str | None, run: Callable[[bool], Awaitable[None]]) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     arguments = parser.parse_args()
 
-    async def awaited() -> None:
+    async def run_awaited() -> None:
         await run(arguments.quick)
 
-    asyncio.run(awaited())
+    asyncio.run(run_awaited())
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -27,7 +27,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print(_line(row, widths))
 
 
-def middle(values: Sequence[float], digits: int = 3) -> str:
+def show_middle(values: Sequence[float], digits: int = 3) -> str:
     """Return the median, and lowest and highest in brackets."""
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
 

@@ -65,7 +65,7 @@ def main() -> int:
     asked, runs = parser.parse_args(), []
     for number in range(asked.runs):
         question = _QUESTIONS[number % len(_QUESTIONS)]
-        run = _first_run(question, asked.local_model)
+        run = _run_first(question, asked.local_model)
         runs.append(run)
         print(f"--- {number + 1}: {question or 'the question of make run'} ({run.seconds:.0f} s)\n")
         print(run.answer)
@@ -76,7 +76,7 @@ def main() -> int:
     return 1 if any(run.faults for run in runs) else 0
 
 
-def _first_run(question: str, local_model: str) -> _Run:
+def _run_first(question: str, local_model: str) -> _Run:
     with TemporaryDirectory() as folder:
         environment = _environment(folder)
         given = {"Q": question, "LOCAL_MODEL": local_model}

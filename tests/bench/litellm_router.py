@@ -24,7 +24,7 @@ async def main(base_url: str, at_once: int, count: int) -> None:
             pass
         took.append(time.monotonic() - began)
 
-    async def several(numbers: "asyncio.Queue[int]") -> None:
+    async def ask_several(numbers: "asyncio.Queue[int]") -> None:
         while not numbers.empty():
             await ask(numbers.get_nowait())
 
@@ -35,7 +35,7 @@ async def main(base_url: str, at_once: int, count: int) -> None:
             numbers.put_nowait(number)
         took.clear()
         began = time.monotonic()
-        await asyncio.gather(*(several(numbers) for _ in range(at_once)))
+        await asyncio.gather(*(ask_several(numbers) for _ in range(at_once)))
         seconds = time.monotonic() - began
     sys.stdout.write(f"{count / seconds:.1f} {median(took) * 1000:.2f}\n")
 

@@ -40,7 +40,7 @@ async def service(name: str, label: str = "", **settings: str) -> AsyncIterator[
         yield address
     finally:
         try:
-            await _stopped(process)
+            await _stop(process)
         finally:
             if reading is not None:
                 await reading
@@ -53,20 +53,20 @@ def cpu_seconds() -> dict[str, float]:
     Services are called by their labels, any other process by the last word of its command that names a file or module;
     those of one name are added up.
     """
-    return _of_each(cpu_seconds_of)
+    return _measure_each(cpu_seconds_of)
 
 
 def memory_bytes() -> dict[str, float]:
     """Return the memory that is resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
-    return _of_each(resident_bytes)
+    return _measure_each(resident_bytes)
 
 
 def peak_memory_bytes() -> dict[str, float]:
     """Return the most memory that was ever resident for each process that `cpu_seconds` knows, in bytes (Linux only)."""
-    return _of_each(peak_bytes)
+    return _measure_each(peak_bytes)
 
 
-def _of_each(measure: Callable[[int], float]) -> dict[str, float]:
+def _measure_each(measure: Callable[[int], float]) -> dict[str, float]:
     found = {"this process": measure(os.getpid())}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may end meanwhile
@@ -93,7 +93,7 @@ async def _address(name: str, process: asyncio.subprocess.Process) -> str:
     raise RuntimeError(f"the {name} did not start:\n{''.join(said)}")
 
 
-async def _stopped(process: asyncio.subprocess.Process) -> None:
+async def _stop(process: asyncio.subprocess.Process) -> None:
     """Let a service stop in its own way, and kill it where that takes too long."""
     if process.returncode is None:
         process.terminate()

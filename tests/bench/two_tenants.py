@@ -16,7 +16,7 @@ from parley.storage.opening import open_store
 from parley.v1.access_pb2 import ACCESS_ROLE_DEBATE
 from parley.v1.event_pb2 import Event
 from tests.bench.environment import MODEL
-from tests.bench.figures import aim, middle, table
+from tests.bench.figures import aim, show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import Models, model_server
 from tests.bench.replicas import cpu_seconds, service
@@ -65,15 +65,15 @@ def show_debates(alone: Measured, beside: Measured, times_longer: float, millise
         [
             [
                 "debate, seconds (lowest-highest)",
-                middle(alone.debates),
-                middle(beside.debates),
+                show_middle(alone.debates),
+                show_middle(beside.debates),
                 f"{ratio:.3f}",
                 aim(ratio, times_longer),
             ],
             [
                 "GetDebate, ms (lowest-highest)",
-                middle(alone.looks, 1),
-                middle(beside.looks, 1),
+                show_middle(alone.looks, 1),
+                show_middle(beside.looks, 1),
                 f"{median(beside.looks) / median(alone.looks):.1f}",
                 "",
             ],
@@ -156,7 +156,7 @@ async def _look(client: ParleyClient, debate: str, looks: list[float]) -> None:
 
 
 @asynccontextmanager
-async def two_tenants(*rules: dict[str, object], other_model: str = "") -> AsyncIterator[System]:
+async def run_two_tenants(*rules: dict[str, object], other_model: str = "") -> AsyncIterator[System]:
     """Run each service as a process that asks who calls, on SQLite stores, with the limits that tenants have by default.
 
     The model server follows these rules. If there is an `other_model`, it has a server of its own, as the provider `other`.
@@ -176,19 +176,19 @@ async def two_tenants(*rules: dict[str, object], other_model: str = "") -> Async
             file.write_text(_AGENTS.format(usual=models.base_url, other=others.base_url, model=other_model))
             settings = {"model": f"usual/{MODEL}", "agents_file": str(file)}
 
-        async def started(name: str, **settings: str) -> str:
+        async def start(name: str, **settings: str) -> str:
             return await enter(service(name, service_secret=SECRET, **settings))
 
         def store(name: str) -> str:
             return f"sqlite:///{folder}/{name}"
 
-        convergence = await started("convergence")
-        gateway = await started("gateway", store=store("gateway"), **settings)
-        ratings = await started("ratings", store=store("ratings"))
-        memory = await started(
+        convergence = await start("convergence")
+        gateway = await start("gateway", store=store("gateway"), **settings)
+        ratings = await start("ratings", store=store("ratings"))
+        memory = await start(
             "memory", store=store("memory"), vectors=f"edge:{folder}/vectors", convergence=convergence
         )
-        address = await started(
+        address = await start(
             "orchestrator",
             store=store("orchestrator"),
             auth="key",

@@ -127,7 +127,7 @@ def with_another(panel: Panel, kind: Kind) -> Panel:
 
 def answers(panel: Panel, count: int, dice: np.random.Generator) -> Answers:
     """What each seat answers to each question by itself: 0 is right, 1 the lure; the last seat is the judge's."""
-    return _drawn(panel, count, dice)[0]
+    return _draw(panel, count, dice)[0]
 
 
 def questions(
@@ -138,7 +138,7 @@ def questions(
     How sure an agent says it is tells a right answer from a wrong one with an AUC of about 0.6, as of real models: Xiong et
     al., "Can LLMs express their uncertainty?" (2024), arXiv:2306.13063.
     """
-    given, beyond = _drawn(panel, count, dice)
+    given, beyond = _draw(panel, count, dice)
     said = OVERCONFIDENCE + np.array(_skills(panel)) + 0.02 * (beyond - beyond.mean(axis=0))
     confidences = np.clip(said + 0.08 * dice.standard_normal(given.shape), 0.05, 0.99)
     for seat, kind in enumerate(panel.kinds):
@@ -157,7 +157,7 @@ def questions(
         )
 
 
-def revised(
+def revise(
     kind: Kind,
     regime: Regime,
     right: str,
@@ -180,19 +180,19 @@ def revised(
     if kind is Kind.LOUD_FOOL:
         return own
     if kind is Kind.SYCOPHANT:
-        return _most(stands, own)
-    persuaded = _persuaded(regime, right, own, arguments, dice)
+        return _find_most(stands, own)
+    persuaded = _persuade(regime, right, own, arguments, dice)
     if persuaded != own:
         return persuaded
     if dice[2] >= regime.conform:
         return own
     if regime.draws:
         return stands[int(dice[2] / regime.conform * len(stands))]
-    most = _most(stands, own)
+    most = _find_most(stands, own)
     return most if 2 * sum(each == most for each in stands) > len(stands) else own
 
 
-def _persuaded(regime: Regime, right: str, own: str, arguments: Sequence[str], dice: Sequence[float]) -> str:
+def _persuade(regime: Regime, right: str, own: str, arguments: Sequence[str], dice: Sequence[float]) -> str:
     if own != right:
         return right if right in arguments and dice[0] < regime.pull else own
     against = sorted(each for each in arguments if each != own)
@@ -201,7 +201,7 @@ def _persuaded(regime: Regime, right: str, own: str, arguments: Sequence[str], d
     return own
 
 
-def _most(stands: Sequence[str], own: str) -> str:
+def _find_most(stands: Sequence[str], own: str) -> str:
     """Return the most frequent stand; one's own where it is as frequent."""
     counts = Counter(stands)
     most = max(counts.values())
@@ -213,7 +213,7 @@ def _skills(panel: Panel) -> tuple[float, ...]:
     return (*panel.skills, *spare, panel.judge)
 
 
-def _drawn(panel: Panel, count: int, dice: np.random.Generator) -> tuple[Answers, npt.NDArray[np.float64]]:
+def _draw(panel: Panel, count: int, dice: np.random.Generator) -> tuple[Answers, npt.NDArray[np.float64]]:
     """Return answers, and by how much each margin is beyond its bar. As many dice fall however many agents there are."""
     families = [*panel.families, *(5,) * (JUDGE_SEAT - len(panel.families)), panel.judge_family]
     difficulty = dice.standard_normal((count, 1))

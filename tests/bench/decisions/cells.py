@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.bench.decisions.agents import JUDGE_SEAT, Kind, Panel, Question, Regime, questions, with_another
-from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, End, calls, held
-from tests.bench.decisions.deciding import Ballots, decided, judged, right_by_drafts
+from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, End, calls, hold
+from tests.bench.decisions.deciding import Ballots, decide, decide_by_judge, rate_by_drafts
 from tests.bench.decisions.histories import Weights, weights_after
-from tests.bench.decisions.stops import adaptive_end, asked_in_turn
+from tests.bench.decisions.stops import adaptive_end, ask_in_turn
 
 HISTORIES: Final = 10
 """Histories of a panel in one seed; each tells the weights of a part of its questions."""
@@ -62,9 +62,9 @@ def cells(panels: Sequence[Panel], regimes: Sequence[Regime], size: Size) -> lis
         (panel, regime, size, seed) for panel in panels for regime in regimes for seed in range(size.seeds)
     ]
     with ProcessPoolExecutor(2) as pool:
-        found = list(pool.map(_simulated, *zip(*asked, strict=True)))
+        found = list(pool.map(_simulate, *zip(*asked, strict=True)))
     return [
-        Cell(panel, regime, _joined(found[place : place + size.seeds]))
+        Cell(panel, regime, _join(found[place : place + size.seeds]))
         for place, (panel, regime, _, seed) in enumerate(asked)
         if seed == 0
     ]
@@ -74,12 +74,12 @@ def _spread(values: npt.NDArray[np.float64]) -> float:
     return 196 * float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
-def _joined(parts: Sequence[Sequence[Found]]) -> dict[str, npt.NDArray[np.float64]]:
+def _join(parts: Sequence[Sequence[Found]]) -> dict[str, npt.NDArray[np.float64]]:
     rows = [row for part in parts for row in part]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _simulated(panel: Panel, regime: Regime, size: Size, seed: int) -> list[Found]:
+def _simulate(panel: Panel, regime: Regime, size: Size, seed: int) -> list[Found]:
     """Return what each question of a seed came to."""
     joined = {kind: with_another(panel, kind) for kind in (Kind.SYCOPHANT, Kind.LOUD_FOOL)}
     weights, others = [
@@ -98,7 +98,7 @@ def _simulated(panel: Panel, regime: Regime, size: Size, seed: int) -> list[Foun
         | {
             name: value
             for kind, each in joined.items()
-            for name, value in _joined_by(
+            for name, value in _join_by(
                 kind, each, regime, drawn[each][number], others[number % HISTORIES][each]
             ).items()
         }
@@ -107,30 +107,30 @@ def _simulated(panel: Panel, regime: Regime, size: Size, seed: int) -> list[Foun
 
 
 def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
-    course = held(panel, regime, question)
+    course = hold(panel, regime, question)
     size = len(panel.skills)
     sure = question.confidences[:size]
     last = Ballots(course.last, sure)
     end = adaptive_end(course, sure)
     found = {
-        "majority": decided(last),
-        "Elo": decided(last, weights.elo),
-        "log-odds": decided(last, weights.accuracy),
-        "judge": judged(last, question.first[JUDGE_SEAT]),
-        "adaptive": decided(Ballots(course.stands[end.place], sure)),
+        "majority": decide(last),
+        "Elo": decide(last, weights.elo),
+        "log-odds": decide(last, weights.accuracy),
+        "judge": decide_by_judge(last, question.first[JUDGE_SEAT]),
+        "adaptive": decide(Ballots(course.stands[end.place], sure)),
     }
     best = max(range(size), key=lambda seat: panel.skills[seat])
     found["best agent"] = question.first[best]
     for topology in ("ring", "star"):
-        found[topology] = decided(Ballots(held(panel, regime, question, topology).last, sure))
+        found[topology] = decide(Ballots(hold(panel, regime, question, topology).last, sure))
     in_turn, in_turn_calls = _in_turn(course, end, question, weights)
     right, judge = question.right, question.first[JUDGE_SEAT]
     return {name: float(answer == right) for name, answer in found.items()} | {
-        "drafts, majority": right_by_drafts(right, course.drafts),
-        "drafts, Elo": right_by_drafts(right, course.drafts, weights.elo[:size]),
-        "drafts, log-odds": right_by_drafts(right, course.drafts, weights.accuracy[:size]),
+        "drafts, majority": rate_by_drafts(right, course.drafts),
+        "drafts, Elo": rate_by_drafts(right, course.drafts, weights.elo[:size]),
+        "drafts, log-odds": rate_by_drafts(right, course.drafts, weights.accuracy[:size]),
         "decision": _decision(course.drafts, question, weights),
-        "decision, each weighs 1": right_by_drafts(right, course.drafts, (), judge),
+        "decision, each weighs 1": rate_by_drafts(right, course.drafts, (), judge),
         "in turn": in_turn,
         "mean agent": sum(each == question.right for each in course.drafts) / size,
         "calls": calls(size, AFTER_ALL),
@@ -143,15 +143,15 @@ def _figures(panel: Panel, regime: Regime, question: Question, weights: Weights)
 def _decision(drafts: tuple[str, ...], question: Question, weights: Weights) -> float:
     """Return how right the default is, after however many rounds of whatever topology: it goes by what was said before them."""
     judge = question.first[JUDGE_SEAT]
-    return right_by_drafts(question.right, drafts, weights.accuracy[: len(drafts)], judge)
+    return rate_by_drafts(question.right, drafts, weights.accuracy[: len(drafts)], judge)
 
 
 def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> tuple[float, int]:
     """Return how right asking one after the other is, and the calls; where no answer is probable enough they debate."""
-    asked = asked_in_turn(course.drafts, weights.accuracy)
+    asked = ask_in_turn(course.drafts, weights.accuracy)
     if asked is None:
         return _decision(course.drafts, question, weights), calls(len(course.drafts), end)
-    some = right_by_drafts(
+    some = rate_by_drafts(
         question.right,
         tuple(course.drafts[seat] for seat in asked),
         [weights.accuracy[seat] for seat in asked],
@@ -160,14 +160,14 @@ def _in_turn(course: Course, end: End, question: Question, weights: Weights) -> 
     return some, calls(len(asked), AFTER_DRAFTS)
 
 
-def _joined_by(kind: Kind, panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
+def _join_by(kind: Kind, panel: Panel, regime: Regime, question: Question, weights: Weights) -> Found:
     """Return what a sixth agent makes of a question."""
     size = len(panel.skills)
-    course, sure = held(panel, regime, question), question.confidences[:size]
+    course, sure = hold(panel, regime, question), question.confidences[:size]
     last = Ballots(course.last, sure)
     decision = _decision(course.drafts, question, weights)
     return {
         f"{kind.value}, decision": decision,
-        f"{kind.value}, majority": float(decided(last) == question.right),
-        f"{kind.value}, log-odds": float(decided(last, weights.accuracy) == question.right),
+        f"{kind.value}, majority": float(decide(last) == question.right),
+        f"{kind.value}, log-odds": float(decide(last, weights.accuracy) == question.right),
     }

@@ -14,7 +14,7 @@ from parley.v1.arena_pb2 import (
     Topology,
     TopologyKind,
 )
-from tests.bench.decisions.agents import Panel, Question, Regime, revised
+from tests.bench.decisions.agents import Panel, Question, Regime, revise
 
 NAMES: Final = ("ada", "bo", "cy", "dee", "eve", "fay")
 """The agents, seat by seat."""
@@ -67,7 +67,7 @@ def seats(panel: Panel) -> tuple[str, ...]:
     return NAMES[: len(panel.skills)]
 
 
-def held(panel: Panel, regime: Regime, question: Question, topology: str = "all to all") -> Course:
+def hold(panel: Panel, regime: Regime, question: Question, topology: str = "all to all") -> Course:
     """Return what became of a question in a debate of three rounds."""
     size = len(panel.skills)
     near = _neighbours(size, topology)
@@ -75,7 +75,7 @@ def held(panel: Panel, regime: Regime, question: Question, topology: str = "all 
     stands = [now]
     for reading in range(ROUNDS + 1):
         now = tuple(
-            revised(
+            revise(
                 panel.kinds[seat],
                 regime,
                 question.right,

@@ -16,15 +16,17 @@ class Ballots:
     confidences: tuple[float, ...]
 
 
-def decided(cast: Ballots, weights: Sequence[float] = ()) -> str:
+def decide(cast: Ballots, weights: Sequence[float] = ()) -> str:
     """Return the answer that stands; without weights each ballot counts 1. Proposals with one answer are one choice."""
     names = NAMES[: len(cast.stands)]
-    found = _counted(cast.stands, tuple(weights))
+    found = _count(cast.stands, tuple(weights))
     stands = voting.most_confident_option(found, zip(names, cast.confidences, strict=True))
     return cast.stands[names.index(stands)]
 
 
-def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, weight: float = 0.0) -> str:
+def decide_by_drafts(
+    drafts: tuple[str, ...], weights: Sequence[float], judge: str, weight: float = 0.0
+) -> str:
     """Return what an arena decides by default: the drafts, and the judge's choice of this weight; 0: it breaks ties alone.
 
     Drafts state no confidence. A judge that holds none of them right chooses nothing.
@@ -32,23 +34,23 @@ def by_drafts(drafts: tuple[str, ...], weights: Sequence[float], judge: str, wei
     return _with_judge(Ballots(drafts, (0.0,) * len(drafts)), weights, judge, weight)
 
 
-def right_by_drafts(
+def rate_by_drafts(
     right: str, drafts: tuple[str, ...], weights: Sequence[float] = (), judge: str = ""
 ) -> float:
     """Return how right that is, 0 to 1: of answers that stay tied each counts by its share, as nothing said so far decides."""
-    found = _counted(drafts, tuple(weights), judge if judge in drafts else "", 0.0)
+    found = _count(drafts, tuple(weights), judge if judge in drafts else "", 0.0)
     tied = [drafts[NAMES.index(each)] for each in found.leaders]
     return float(judge == right) if judge in tied else tied.count(right) / len(tied)
 
 
-def by_last_vote(cast: Ballots, judge: str) -> str:
+def decide_by_last_vote(cast: Ballots, judge: str) -> str:
     """Return what it decides where the last ballots count: a judge without a record scores best what agrees with it."""
     return _with_judge(cast, (), judge, 0.0)
 
 
 def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, weight: float) -> str:
     names = NAMES[: len(cast.stands)]
-    found = _counted(cast.stands, tuple(weights), judge if judge in cast.stands else "", weight)
+    found = _count(cast.stands, tuple(weights), judge if judge in cast.stands else "", weight)
     tied = [cast.stands[names.index(each)] for each in found.leaders]
     if len(tied) > 1 and judge in tied:
         return judge
@@ -56,13 +58,13 @@ def _with_judge(cast: Ballots, weights: Sequence[float], judge: str, weight: flo
     return cast.stands[names.index(voting.most_confident_option(found, said))]
 
 
-def judged(cast: Ballots, judge: str) -> str:
+def decide_by_judge(cast: Ballots, judge: str) -> str:
     """Return the answer that a judge ranks first: its own where an agent gives it, else the one of the vote."""
-    return judge if judge in cast.stands else decided(cast)
+    return judge if judge in cast.stands else decide(cast)
 
 
 @lru_cache(maxsize=65536)
-def _counted(
+def _count(
     stands: tuple[str, ...], weights: tuple[float, ...], judge: str = "", weight: float = 0.0
 ) -> voting.VoteCount:
     names = NAMES[: len(stands)]

@@ -14,7 +14,7 @@ from parley.v1.event_pb2 import Event
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 from tests.bench.decisions.agents import OPTIONS, Panel
 from tests.bench.decisions.debates import NAMES, ROUNDS, TOPOLOGIES, seats
-from tests.bench.decisions.scripted import JUDGE, Case, ScriptedAgents, asked
+from tests.bench.decisions.scripted import JUDGE, Case, ScriptedAgents, put_question
 from tests.bench.system import system
 from tests.support.model_server import ModelServer
 
@@ -60,20 +60,20 @@ def routes(panel: Panel) -> tuple[str, ...]:
     )
 
 
-async def debated(cases: Sequence[Case], topology: str, stopping: StoppingSettings) -> list[Debated]:
+async def debate_cases(cases: Sequence[Case], topology: str, stopping: StoppingSettings) -> list[Debated]:
     """Return what cases come to, in their order; some are debated at a time."""
     agents = ScriptedAgents({case.name: case for case in cases})
     gate = asyncio.Semaphore(_AT_ONCE)
     async with ModelServer(answer=agents.answer) as models, system(models.base_url) as client:
 
-        async def one(case: Case) -> Debated:
+        async def debate_one(case: Case) -> Debated:
             async with gate:
-                return await _debated(client, case, topology, stopping)
+                return await _debate(client, case, topology, stopping)
 
-        return list(await asyncio.gather(*map(one, cases)))
+        return list(await asyncio.gather(*map(debate_one, cases)))
 
 
-async def _debated(client: ParleyClient, case: Case, topology: str, stopping: StoppingSettings) -> Debated:
+async def _debate(client: ParleyClient, case: Case, topology: str, stopping: StoppingSettings) -> Debated:
     made = await client.create_debate(_spec(case, topology, stopping))
     positions: dict[str, str] = {}
     drafts: dict[str, str] = {}
@@ -118,7 +118,7 @@ def _option(position: str) -> str:
 def _spec(case: Case, topology: str, stopping: StoppingSettings) -> DebateSpec:
     hub = NAMES[4] if topology == "star" else ""
     return DebateSpec(
-        question=asked(case),
+        question=put_question(case),
         format="arena",
         history_limit=0,
         analysis=False,

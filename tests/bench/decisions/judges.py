@@ -14,7 +14,7 @@ from parley.orchestrator.model.deciding import weigh_judge
 from parley.ratings.calibration import Record
 from parley.ratings.weights import accuracy_weight
 from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, PANELS, Answers, Kind, Panel, answers
-from tests.bench.decisions.deciding import by_drafts
+from tests.bench.decisions.deciding import decide_by_drafts
 from tests.bench.decisions.histories import JUDGE_RIGHT
 
 _OPEN, _LOUD, _SYCOPHANT = Kind.OPEN, Kind.LOUD_FOOL, Kind.SYCOPHANT
@@ -107,18 +107,18 @@ def _cells_of(panel: Panel, judge: Judge, questions: int) -> Iterator[JudgeCell]
     dice = np.random.default_rng([panel.dice, JUDGES.index(judge)])
     given = answers(seated, questions, dice)
     drafts, choice = given[:, :size], given[:, JUDGE_SEAT]
-    majority = _right(_tally(drafts, np.ones((questions, size))))
+    majority = _rate(_tally(drafts, np.ones((questions, size))))
     for history in HISTORIES:
-        right = _judged_right(seated, history, dice)
+        right = _count_right(seated, history, dice)
         for judged in (False, True) if history else (False,):
             weights = _weights(right, history, size, judge, judged=judged)
             weights = np.repeat(weights, -(-questions // _PARTS), axis=0)[:questions]
-            default = _right(_with_judge(_tally(drafts, weights[:, :size]), choice, weights[:, size]))
+            default = _rate(_with_judge(_tally(drafts, weights[:, :size]), choice, weights[:, size]))
             _check(drafts, choice, weights, default)
             yield JudgeCell(panel.name, judge.name, history, judged, majority, default)
 
 
-def _judged_right(panel: Panel, history: int, dice: np.random.Generator) -> npt.NDArray[np.int64]:
+def _count_right(panel: Panel, history: int, dice: np.random.Generator) -> npt.NDArray[np.int64]:
     """Return how often each seat was found right in each history, by one who is right nine times in ten."""
     given = answers(panel, max(history, 1) * _PARTS, dice)
     right = (given == 0) == (dice.random(given.shape) < JUDGE_RIGHT)
@@ -151,7 +151,7 @@ def _with_judge(tally: Weights, choice: Answers, weight: Weights) -> Weights:
     return tally
 
 
-def _right(tally: Weights) -> Weights:
+def _rate(tally: Weights) -> Weights:
     """Return whether the first option is right; of several that are first each counts by its share."""
     leads = tally >= tally.max(axis=1, keepdims=True) - 1e-9
     share: Weights = leads[:, 0] / leads.sum(axis=1)
@@ -164,10 +164,10 @@ def _check(drafts: Answers, choice: Answers, weights: Weights, found: Weights) -
     for number in np.linspace(0, len(drafts) - 1, _CHECKED, dtype=int):
         stands = tuple(OPTIONS[each] for each in drafts[number])
         judge, weight = OPTIONS[choice[number]], float(weights[number, size])
-        stood = by_drafts(stands, weights[number, :size].tolist(), judge, weight)
+        stood = decide_by_drafts(stands, weights[number, :size].tolist(), judge, weight)
         assert found[number] == float(stood == OPTIONS[0]) or 0 < found[number] < 1
 
 
-def worst_of(cells: Sequence[JudgeCell]) -> JudgeCell:
+def find_worst(cells: Sequence[JudgeCell]) -> JudgeCell:
     """Return the cell in which the default gains least."""
     return min(cells, key=lambda each: each.gain)

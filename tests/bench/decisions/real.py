@@ -53,10 +53,10 @@ class _Pair:
     choices: Sequence[str | None]
 
 
-def real_gains() -> list[Gain]:
+def measure_gains() -> list[Gain]:
     """Return what the default comes to: without a judge's word, and with judges of which nothing is known, or that are stronger."""
     models = _Models(read_real_debates())
-    apart, akin = models.pairs(_of_other_family), models.pairs(_of_same_family)
+    apart, akin = models.pairs(_are_of_other_family), models.pairs(_are_of_same_family)
     stronger = [each for each in apart if models.leads(each)]
     none, called = weigh_judge(0, 0, stronger=False).weight, weigh_judge(0, 0, stronger=True).weight
     itself = models.pairs(lambda one, other: one == other)
@@ -72,11 +72,11 @@ def real_gains() -> list[Gain]:
     ]  # fmt: skip
 
 
-def _of_other_family(one: str, other: str) -> bool:
+def _are_of_other_family(one: str, other: str) -> bool:
     return family_of(one) != family_of(other)
 
 
-def _of_same_family(one: str, other: str) -> bool:
+def _are_of_same_family(one: str, other: str) -> bool:
     return one != other and bool(family_of(one)) and family_of(one) == family_of(other)
 
 
@@ -125,8 +125,8 @@ class _Models:
 def _gain(judge: str, pairs: Sequence[_Pair], weight: float) -> Gain:
     by_question: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for pair in pairs:
-        decided = fmean(_right(pair.debate, choice, weight) for choice in pair.choices)
-        by_question[pair.debate.question].append((_right(pair.debate, None, 0.0), decided))
+        decided = fmean(_rate(pair.debate, choice, weight) for choice in pair.choices)
+        by_question[pair.debate.question].append((_rate(pair.debate, None, 0.0), decided))
     sums = np.array([[*np.sum(found, axis=0), len(found)] for found in by_question.values()])
     majority, default, count = sums.sum(axis=0)
     drawn = sums[np.random.default_rng(0).integers(len(sums), size=(_DRAWS, len(sums)))].sum(axis=1)
@@ -136,7 +136,7 @@ def _gain(judge: str, pairs: Sequence[_Pair], weight: float) -> Gain:
     return Gain(judge, len(pairs), len(sums), 100 * majority / count, points, low, high, judges)
 
 
-def _right(debate: RealDebate, choice: str | None, weight: float) -> float:
+def _rate(debate: RealDebate, choice: str | None, weight: float) -> float:
     """Return how right a decision is, by the functions that count one in a debate; of answers that stay tied each by its share."""
     votes = debate.votes(0)
     groups = group_options(votes, [[voter for voter in votes if votes[voter] == each] for each in {*votes.values()}], ())  # fmt: skip

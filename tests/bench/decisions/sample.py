@@ -8,9 +8,9 @@ import numpy as np
 
 from parley.v1.arena_pb2 import StoppingSettings
 from tests.bench.decisions.agents import JUDGE_SEAT, REGIMES, Panel, Regime, questions
-from tests.bench.decisions.debates import AFTER_ALL, calls, held
-from tests.bench.decisions.deciding import Ballots, by_drafts, by_last_vote
-from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debated
+from tests.bench.decisions.debates import AFTER_ALL, calls, hold
+from tests.bench.decisions.deciding import Ballots, decide_by_drafts, decide_by_last_vote
+from tests.bench.decisions.engine import ADAPTIVE, FIXED, Debated, debate_cases
 from tests.bench.decisions.scripted import Case
 from tests.bench.decisions.stops import adaptive_end
 
@@ -38,14 +38,14 @@ class Sample:
     one_voice: frozenset[str]
 
 
-async def sampled(panels: Sequence[Panel]) -> list[Sample]:
+async def sample(panels: Sequence[Panel]) -> list[Sample]:
     """Hold a debate of each cell of these panels that holds all rounds and one that ends by the rules; by ring and star fewer."""
     every, few = _cases(panels, REGIMES), _cases(panels, REGIMES[-1:])
     return [
-        await _sampled("all to all", "all rounds", every, FIXED),
-        await _sampled("all to all", "adaptive", every, ADAPTIVE),
-        await _sampled("ring", "all rounds", few, FIXED),
-        await _sampled("star", "all rounds", few, FIXED),
+        await _sample("all to all", "all rounds", every, FIXED),
+        await _sample("all to all", "adaptive", every, ADAPTIVE),
+        await _sample("ring", "all rounds", few, FIXED),
+        await _sample("star", "all rounds", few, FIXED),
     ]
 
 
@@ -58,8 +58,8 @@ def _cases(panels: Sequence[Panel], regimes: Sequence[Regime]) -> list[Case]:
     ]
 
 
-async def _sampled(topology: str, ends: str, cases: Sequence[Case], stopping: StoppingSettings) -> Sample:
-    found = await debated(cases, topology, stopping)
+async def _sample(topology: str, ends: str, cases: Sequence[Case], stopping: StoppingSettings) -> Sample:
+    found = await debate_cases(cases, topology, stopping)
     return Sample(
         topology,
         ends,
@@ -76,12 +76,14 @@ async def _sampled(topology: str, ends: str, cases: Sequence[Case], stopping: St
 def _agrees(case: Case, found: Debated, topology: str, ends: str) -> bool:
     panel = case.panel
     sure = case.question.confidences[: len(panel.skills)]
-    course = held(panel, case.regime, case.question, topology)
+    course = hold(panel, case.regime, case.question, topology)
     end = AFTER_ALL if ends == "all rounds" else adaptive_end(course, sure, topology)
     last = course.stands[end.place]
     judge = case.question.first[JUDGE_SEAT]
     stood = (
-        by_drafts(course.drafts, (), judge) if found.by_drafts else by_last_vote(Ballots(last, sure), judge)
+        decide_by_drafts(course.drafts, (), judge)
+        if found.by_drafts
+        else decide_by_last_vote(Ballots(last, sure), judge)
     )
     expected = course.drafts, stood, calls(len(sure), end, topology)
     voted = all(one in ("", other) for one, other in zip(found.last, last, strict=True))

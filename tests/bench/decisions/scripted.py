@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, Panel, Question, Regime, revised
+from tests.bench.decisions.agents import JUDGE_SEAT, OPTIONS, Panel, Question, Regime, revise
 from tests.bench.decisions.debates import NAMES
 from tests.support.grouping_answers import list_shown_positions
 from tests.support.model_server import Call
@@ -47,7 +47,7 @@ class Case:
     question: Question
 
 
-def asked(case: Case) -> str:
+def put_question(case: Case) -> str:
     """Return a question as it is put to a debate."""
     return f"Question {case.name}: which metal is it, {', '.join(OPTIONS[:-1])} or {OPTIONS[-1]}? One of them is right."
 
@@ -61,7 +61,7 @@ class ScriptedAgents:
 
     def answer(self, call: Call) -> str | dict[str, Any]:  # noqa: PLR0911 (one for each thing that is asked)
         """Return what is said to a prompt."""
-        case = self._cases[_found(_NAME, call.prompt)]
+        case = self._cases[_find(_NAME, call.prompt)]
         schema = find_schema(call.body)
         agent = call.model.rpartition("-")[2]
         if schema is None:
@@ -89,7 +89,7 @@ class ScriptedAgents:
 
     def _proposal(self, case: Case, agent: str, call: Call) -> str:
         seat = NAMES.index(agent)
-        number = int(_found(_ROUND, call.prompt))
+        number = int(_find(_ROUND, call.prompt))
         held = self._held.setdefault((case.name, seat), {})
         held[number] = self._thought(case, seat, number, call.prompt)
         ready = (
@@ -102,7 +102,7 @@ class ScriptedAgents:
         question = case.question
         if number < _FIRST_REVISION:
             return question.first[seat]
-        return revised(
+        return revise(
             case.panel.kinds[seat],
             case.regime,
             question.right,
@@ -110,7 +110,7 @@ class ScriptedAgents:
             _STAND.findall(prompt),
             [
                 held
-                for title, held in _quoted(prompt)
+                for title, held in _list_quoted(prompt)
                 if title.startswith(("Critique by", "Present proposal"))
             ],
             question.dice[seat][number - _FIRST_REVISION],
@@ -121,7 +121,7 @@ class ScriptedAgents:
         return held[max(each for each in held if each < number)]
 
     def _critique(self, case: Case, agent: str, call: Call) -> dict[str, Any]:
-        own = self._before(case, NAMES.index(agent), int(_found(_ROUND, call.prompt)))
+        own = self._before(case, NAMES.index(agent), int(_find(_ROUND, call.prompt)))
         criticized = _HELD.findall(call.prompt)[-1]
         remarks = f"{_filler(case, call, _REMARK_WORDS)} I hold that the metal is {own}."
         issue = {"issue": "It names another metal than I do.", "severity": 5, "suggestion": f"Say {own}."}
@@ -135,7 +135,7 @@ class ScriptedAgents:
         seat = NAMES.index(agent)
         held = self._held[case.name, seat]
         own = held[max(held)]
-        shown = [each for title, each in _quoted(prompt) if title.startswith("Proposal ")]
+        shown = [each for title, each in _list_quoted(prompt) if title.startswith("Proposal ")]
         confidence = round(case.question.confidences[seat], 6)
         return {"choice": shown.index(own) + 1, "confidence": confidence, "reason": f"It is {own}."}
 
@@ -144,7 +144,9 @@ def _judgement(case: Case, prompt: str, *, chooses: bool) -> dict[str, Any]:
     """Rank what agrees with the judge first, and choose it among the first positions."""
     own = case.question.first[JUDGE_SEAT]
     shown = [
-        (_found(_LETTER, title), held) for title, held in _quoted(prompt) if title.startswith("Proposal of")
+        (_find(_LETTER, title), held)
+        for title, held in _list_quoted(prompt)
+        if title.startswith("Proposal of")
     ]
     ranking = [
         {"agent": letter, "reason": f"It is {held}.", "score": 8 if held == own else 4}
@@ -167,7 +169,7 @@ def _groups(prompt: str) -> dict[str, list[Any]]:
     return {"groups": list(by_metal.values()), "cannot_be_told": []}
 
 
-def _quoted(prompt: str) -> Iterator[tuple[str, str]]:
+def _list_quoted(prompt: str) -> Iterator[tuple[str, str]]:
     """Yield the title of each quotation that says which metal it is, and that metal."""
     for found in _QUOTED.finditer(prompt):
         held = _HELD.findall(found["text"])
@@ -179,7 +181,7 @@ def _filler(case: Case, call: Call, words: int) -> str:
     return sentence(Random(f"{case.name}/{call.digest}"), words).capitalize() + "."
 
 
-def _found(pattern: re.Pattern[str], text: str) -> str:
+def _find(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
     assert found is not None, f"no {pattern.pattern} in: {text[:200]}"
     return found[1]

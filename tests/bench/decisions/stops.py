@@ -33,7 +33,7 @@ def adaptive_end(course: Course, confidences: Sequence[float], topology: str = "
     return AFTER_ALL
 
 
-def asked_in_turn(drafts: Sequence[str], weights: Sequence[float]) -> Sequence[int] | None:
+def ask_in_turn(drafts: Sequence[str], weights: Sequence[float]) -> Sequence[int] | None:
     """Return who is asked, seat by seat, until an answer is probable enough; None where it never is."""
     names = NAMES[: len(drafts)]
     known = dict(zip(names, weights, strict=True))

@@ -11,7 +11,7 @@ from parley.ratings.calibration import NO_RECORD, JudgedAnswer, Record
 from parley.ratings.settings import RatingsSettings
 from parley.ratings.weights import DOUBT, LEAST_WEIGHT, WeightRule, accuracy_weight, elo_weight, weigh
 from tests.bench.decisions.agents import PANELS, Panel, questions
-from tests.bench.decisions.deciding import Ballots, decided
+from tests.bench.decisions.deciding import Ballots, decide
 from tests.bench.decisions.histories import weights_after
 
 COUNTS = st.integers(0, 500)
@@ -59,7 +59,7 @@ def test_the_default_is_the_rule_that_gains_more_in_simulated_panels(panel: Pane
         weights = weights_after(panel, np.random.default_rng([seed, 1]))
         for question in questions(panel, 200, np.random.default_rng([seed, 0]), readings=0):
             cast = Ballots(question.first[:5], question.confidences[:5])
-            stood = decided(cast), decided(cast, weights.elo), decided(cast, weights.accuracy)
+            stood = decide(cast), decide(cast, weights.elo), decide(cast, weights.accuracy)
             right.append([each == question.right for each in stood])
     majority, by_elo, by_accuracy = np.mean(right, axis=0)
     assert by_accuracy >= majority + 0.01

@@ -14,12 +14,12 @@ from tests.bench.decisions.agents import (
     Kind,
     Question,
     questions,
-    revised,
+    revise,
     with_another,
 )
-from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, calls, held
-from tests.bench.decisions.deciding import Ballots, decided
-from tests.bench.decisions.stops import adaptive_end, asked_in_turn
+from tests.bench.decisions.debates import AFTER_ALL, AFTER_DRAFTS, Course, calls, hold
+from tests.bench.decisions.deciding import Ballots, decide
+from tests.bench.decisions.stops import adaptive_end, ask_in_turn
 
 MARTINGALE, WEAK, CORRECTIVE = REGIMES
 SURE = (0.9, 0.8, 0.7, 0.6, 0.5)
@@ -84,7 +84,7 @@ def test_where_agents_only_draw_from_each_other_they_stay_as_often_right() -> No
         np.mean(
             [[stand == each.right for stand in stands] for each, stands in zip(found, column, strict=True)]
         )
-        for column in zip(*(held(panel, MARTINGALE, each).stands for each in found), strict=True)
+        for column in zip(*(hold(panel, MARTINGALE, each).stands for each in found), strict=True)
     ]
     assert all(after == pytest.approx(before, abs=0.02) for before, after in pairwise(shares))
 
@@ -105,7 +105,7 @@ def test_an_agent_joins_a_majority_or_yields_to_an_argument(
     kind: Kind, stands: Sequence[str], arguments: Sequence[str], dice: Sequence[float], expected: str
 ) -> None:
     assert (
-        revised(
+        revise(
             kind, CORRECTIVE, "silver" if kind is not Kind.OPEN else "iron", "gold", stands, arguments, dice
         )
         == expected
@@ -114,15 +114,15 @@ def test_an_agent_joins_a_majority_or_yields_to_an_argument(
 
 def test_who_is_right_gives_way_the_more_the_more_argue_against_it() -> None:
     stands = ["gold", "gold", "iron"]
-    assert revised(Kind.OPEN, WEAK, "gold", "gold", stands, ["iron", "iron"], (0.11, 0.0, 0.9)) == "iron"
-    assert revised(Kind.OPEN, WEAK, "gold", "gold", stands, ["gold", "iron"], (0.11, 0.0, 0.9)) == "gold"
+    assert revise(Kind.OPEN, WEAK, "gold", "gold", stands, ["iron", "iron"], (0.11, 0.0, 0.9)) == "iron"
+    assert revise(Kind.OPEN, WEAK, "gold", "gold", stands, ["gold", "iron"], (0.11, 0.0, 0.9)) == "gold"
 
 
 def test_proposals_with_one_answer_are_one_choice_and_weights_decide() -> None:
     cast = Ballots(("gold", "iron", "copper", "iron", "silver"), SURE)
-    assert decided(cast) == "iron"
-    assert decided(cast, (3.0, 1.0, 1.0, 1.0, 1.0)) == "gold"
-    assert decided(Ballots(("gold", "iron", "copper", "silver", "iron"), (0.9, 0.1, 0.1, 0.1, 0.1))) == "iron"
+    assert decide(cast) == "iron"
+    assert decide(cast, (3.0, 1.0, 1.0, 1.0, 1.0)) == "gold"
+    assert decide(Ballots(("gold", "iron", "copper", "silver", "iron"), (0.9, 0.1, 0.1, 0.1, 0.1))) == "iron"
 
 
 def test_a_debate_ends_where_all_hold_the_same_and_takes_fewer_calls() -> None:
@@ -137,5 +137,5 @@ def test_a_debate_ends_where_all_hold_the_same_and_takes_fewer_calls() -> None:
 
 def test_the_best_are_asked_first_until_an_answer_is_probable_enough() -> None:
     weights = (0.5, 0.6, 1.0, 2.0, 2.5)
-    assert asked_in_turn(("iron", "iron", "iron", "gold", "gold"), weights) == [4, 3]
-    assert asked_in_turn(("iron", "gold", "copper", "silver", "gold"), (0.1,) * 5) is None
+    assert ask_in_turn(("iron", "iron", "iron", "gold", "gold"), weights) == [4, 3]
+    assert ask_in_turn(("iron", "gold", "copper", "silver", "gold"), (0.1,) * 5) is None
