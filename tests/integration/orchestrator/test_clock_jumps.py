@@ -72,6 +72,7 @@ async def test_a_clock_that_jumps_while_a_person_is_asked_does_not_end_the_wait(
     async with backstage(tmp_path, gateway) as stage, stage.replica("one", clock=clock) as one:
         debate = await one.create(spec)
         await stage.has(debate, "checkpoint_opened")
+        await stage.comes_to(await one.create(moderated_spec(max_rounds=1)), "COMPLETED")  # the wait began
         clock.jump(MONTH)
         later = await one.create(moderated_spec(max_rounds=1))
         await stage.comes_to(later, "COMPLETED")  # the wait was looked at again meanwhile
