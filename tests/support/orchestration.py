@@ -43,9 +43,10 @@ from parley.orchestrator.research.sources import WebSources
 from parley.orchestrator.roles.catalogue import Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.orchestrator.watch.deltas import DeltaBroker
-from parley.runtime.channel import channel
+from parley.runtime.channel import ChannelSettings, Connect, channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.contract_settings import with_defaults
+from parley.runtime.direct.channel import direct_channel, identify_service
 from parley.runtime.draining import Draining
 from parley.runtime.errors import ParleyError, from_rpc_error
 from parley.runtime.server import RunningServer, start_server
@@ -382,6 +383,17 @@ class Orchestrator:
         return await self.get(debate)
 
 
+def call_directly(gateway: RunningServer) -> Connect:
+    """Return what opens channels to the gateway without a socket, as on one machine, and to other services over gRPC."""
+
+    def connect(target: str, settings: ChannelSettings) -> grpc.aio.Channel:
+        if target == gateway.address:
+            return direct_channel(gateway.direct, identify_service("orchestrator"))
+        return channel(target, settings)
+
+    return connect
+
+
 @asynccontextmanager
 async def orchestrating(
     folder: Path,
@@ -389,6 +401,7 @@ async def orchestrating(
     *,
     formats: Formats | None = None,
     roles: Roles | None = None,
+    connect: Connect = channel,
     **settings: Any,
 ) -> AsyncIterator[Orchestrator]:
     """An orchestrator over real gRPC, wired as the process is; it drains when the block is left."""
@@ -401,7 +414,7 @@ async def orchestrating(
     }
     chosen = OrchestratorSettings(port=0, grace_seconds=5.0, **values)
     async with (
-        build(chosen, draining=draining, formats=formats, roles=roles) as service,
+        build(chosen, draining=draining, formats=formats, roles=roles, connect=connect) as service,
         start_server([service], chosen.server(*service.authenticators), draining=draining) as server,
         channel(server.address) as connection,
     ):

@@ -12,7 +12,14 @@ from parley.orchestrator.peers import services
 from parley.runtime.server import RunningServer
 from tests.integration.orchestrator.around import Around
 from tests.support.manual_clock import ManualClock
-from tests.support.orchestration import Backstage, Orchestrator, Replica, backstage, orchestrating
+from tests.support.orchestration import (
+    Backstage,
+    Orchestrator,
+    Replica,
+    backstage,
+    call_directly,
+    orchestrating,
+)
 from tests.support.scripted_gateway import ScriptedGateway
 
 
@@ -49,7 +56,7 @@ def around(tmp_path: Path) -> Around:
 async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator[ParleyClient]:
     """A client of an orchestrator among them, which asks nothing twice."""
     async with (
-        around.orchestrating(gateway_server) as orchestrator,
+        around.orchestrating(gateway_server, connect=call_directly(gateway_server)) as orchestrator,
         ParleyClient(orchestrator.server.address, patience=0) as parley,
     ):
         yield parley
@@ -59,7 +66,8 @@ async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator
 async def orchestrator(
     gateway_server: RunningServer, tmp_path: Path, formats: Formats
 ) -> AsyncIterator[Orchestrator]:
-    async with orchestrating(tmp_path, gateway_server, formats=formats) as served:
+    connect = call_directly(gateway_server)
+    async with orchestrating(tmp_path, gateway_server, formats=formats, connect=connect) as served:
         yield served
 
 
