@@ -52,8 +52,9 @@ ASK_NO_STORE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("GetAgentPersona", "ListAgentRelationships"), _OF_RATINGS),
     "ListAvailableAgents": "the gateway knows it",
     "ListReceiptKeys": "is in the settings",
+    "ListPatterns": "none was found in this debate, and memory alone writes them",
 }
-"""RPCs of the orchestrator that call no store of it, and why."""
+"""RPCs that call no store of their service, and why."""
 
 
 class Faults:
