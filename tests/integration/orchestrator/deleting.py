@@ -20,14 +20,17 @@ from parley.v1 import debate_pb2
 from parley.v1 import orchestrator_pb2 as pb
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Orchestrator, until
+from tests.support.scripted_gateway import ScriptedGateway
 
 WITHIN = 10.0
 
 
-async def hold_to_rest(orchestrator: Orchestrator, **spec: Any) -> str:
+async def hold_to_rest(gateway: ScriptedGateway, orchestrator: Orchestrator, **spec: Any) -> str:
     """Hold a debate with an intervention and a word of feedback until it is closed."""
+    hold = gateway.hold("*")
     debate = await orchestrator.create(**spec)
     await orchestrator.intervene(debate, guide=debate_pb2.Guide(text="Be brief."))
+    hold.release()
     await orchestrator.watch(debate)
     await orchestrator.stub.SubmitFeedback(
         pb.SubmitFeedbackRequest(request_id=f"word-{debate}", debate_id=debate, value=1), timeout=WITHIN

@@ -63,7 +63,7 @@ async def test_a_deleted_debate_is_gone_from_everywhere(
     tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        kept, debate = await hold_to_rest(orchestrator), await hold_to_rest(orchestrator)
+        kept, debate = await hold_to_rest(gateway, orchestrator), await hold_to_rest(gateway, orchestrator)
         assert await delete_debate(orchestrator, debate)
         assert set(await try_every_call(orchestrator, debate)) == {"DEBATE_NOT_FOUND"}
         listed = await orchestrator.stub.ListDebates(pb.ListDebatesRequest(), timeout=WITHIN)
@@ -75,9 +75,11 @@ async def test_a_deleted_debate_is_gone_from_everywhere(
     assert not [key for key in await list_kept_keys(tmp_path) if debate in key]
 
 
-async def test_its_request_makes_a_new_debate(tmp_path: Path, gateway_server: RunningServer) -> None:
+async def test_its_request_makes_a_new_debate(
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
+) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debate = await hold_to_rest(orchestrator, request_id="mine")
+        debate = await hold_to_rest(gateway, orchestrator, request_id="mine")
         assert await orchestrator.create(request_id="mine") == debate
         await delete_debate(orchestrator, debate)
         assert await orchestrator.create(request_id="mine") != debate
@@ -113,7 +115,7 @@ async def test_a_watcher_of_a_paused_debate_hears_that_it_was_deleted(
 
 
 async def test_ratings_forget_a_deleted_debate_only_where_that_is_asked(
-    tmp_path: Path, gateway_server: RunningServer
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     address = free_address()
 
@@ -127,7 +129,7 @@ async def test_ratings_forget_a_deleted_debate_only_where_that_is_asked(
         ratings_at(address, tmp_path),
         orchestrating(tmp_path / "debates", gateway_server, ratings=address) as orchestrator,
     ):
-        first, second = await hold_to_rest(orchestrator), await hold_to_rest(orchestrator)
+        first, second = await hold_to_rest(gateway, orchestrator), await hold_to_rest(gateway, orchestrator)
         assert await delete_debate(orchestrator, first, ratings=True)
         assert await matches()
         assert await delete_debate(orchestrator, second)
@@ -136,10 +138,12 @@ async def test_ratings_forget_a_deleted_debate_only_where_that_is_asked(
 
 @pytest.mark.parametrize("before", [True, False], ids=["not-written", "written"])
 async def test_a_deletion_that_breaks_off_anywhere_is_finished_or_never_was(
-    tmp_path: Path, gateway_server: RunningServer, *, before: bool
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer, *, before: bool
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        debates = [await hold_to_rest(orchestrator, agents=[Participant(agent_id="ada")]) for _ in range(10)]
+        debates = [
+            await hold_to_rest(gateway, orchestrator, agents=[Participant(agent_id="ada")]) for _ in range(10)
+        ]
     finished = 0
     async with (
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,

@@ -57,11 +57,11 @@ async def test_a_plain_debate_goes_on_encrypted_and_a_rotation_changes_neither_i
 
 
 async def test_with_a_debate_its_data_key_is_deleted_and_no_other(
-    tmp_path: Path, gateway_server: RunningServer
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     key, folder = write_key(tmp_path / "key"), tmp_path / "data"
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
-        kept, debate = [await hold_to_rest(orchestrator) for _ in range(2)]
+        kept, debate = [await hold_to_rest(gateway, orchestrator) for _ in range(2)]
         assert await delete_debate(orchestrator, debate)
         assert (await orchestrator.get(kept)).id == kept
     async with open_store(f"sqlite:///{folder}", "orchestrator", wrapping=read_wrapping_keys(key)) as store:
@@ -70,11 +70,11 @@ async def test_with_a_debate_its_data_key_is_deleted_and_no_other(
 
 
 async def test_a_debate_whose_data_key_is_damaged_is_deleted_and_hides_no_other(
-    tmp_path: Path, gateway_server: RunningServer
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     key, folder = write_key(tmp_path / "key"), tmp_path / "data"
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
-        kept, debate = [await hold_to_rest(orchestrator) for _ in range(2)]
+        kept, debate = [await hold_to_rest(gateway, orchestrator) for _ in range(2)]
     damage_data_key(folder / "parley.db", "orchestrator", f"default/{debate}")
     async with orchestrating(folder, gateway_server, encryption_keys=str(key)) as orchestrator:
         assert await delete_debate(orchestrator, debate)

@@ -16,6 +16,7 @@ from parley.v1 import orchestrator_pb2 as pb
 from tests.integration.orchestrator.deleting import WITHIN, deletions, hold_to_rest
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import orchestrating, until
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 async def test_what_has_rested_too_long_is_deleted_by_the_days_of_its_tenant(
@@ -70,10 +71,10 @@ async def test_what_has_rested_too_long_is_deleted_by_the_days_of_its_tenant(
 
 
 async def test_interventions_that_were_decided_long_ago_are_forgotten(
-    tmp_path: Path, gateway_server: RunningServer
+    tmp_path: Path, gateway: ScriptedGateway, gateway_server: RunningServer
 ) -> None:
     async with orchestrating(tmp_path, gateway_server) as orchestrator:
-        await hold_to_rest(orchestrator)
+        await hold_to_rest(gateway, orchestrator)
     for days, kept in ((29, True), (31, False)):
         clock = ManualClock(datetime.now(UTC) + timedelta(days=days))
         async with (
