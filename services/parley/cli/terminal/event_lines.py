@@ -234,6 +234,8 @@ def progress_line(before: DebateProgress, event: Event) -> str | None:  # noqa: 
         case PhaseFinished(activity=activity, title=title, round=number):
             phase = next((each for each in before.phases if each.is_of(activity, number)), None)
             return f"  {phase.name}: {phase.count}" if phase else f"  {title or activity}: done"
+        case StepStarted(work=work) if any(event.key in each.failed for each in before.phases):
+            return f"  {work.agent_id}: {work_phase_text(work)} is asked for again"
         case StepStarted(is_answer=is_answer, work=work) if is_answer or _is_outside_phases(before, work):
             return work_text(work)
         case StepSucceeded(reply=reply) if (

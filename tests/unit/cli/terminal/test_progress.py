@@ -109,12 +109,19 @@ def test_steps_that_failed_are_not_counted_as_answers() -> None:
     assert progress_line(ended, finished) == "  proposal: 1 of 2 answered, 1 failed"
 
 
-def test_a_step_that_failed_and_is_asked_again_counts_by_its_last_end() -> None:
+def test_a_step_that_failed_and_is_asked_again_is_told_and_counts_by_its_last_end() -> None:
     phase = DebateProgress(phases=(PhaseProgress("proposal", 1, 1),))
     failed = StepFailed(work=ADA, reason="PROVIDER_RATE_LIMIT", message="429")
-    ended = phase
+    ended, told = phase, []
     for each in (start_step(ADA), failed, start_step(ADA), end_step(ADA)):
+        told.append(progress_line(ended, made_event(each, "a")))
         ended = advance(ended, made_event(each, "a"))
+    assert told == [
+        None,
+        "  ada: round 1 proposal failed: PROVIDER_RATE_LIMIT: 429",
+        "  ada: round 1 proposal is asked for again",
+        None,
+    ]
     finished = made_event(PhaseFinished(activity="proposal", round=1))
     assert progress_line(ended, finished) == "  proposal: 1/1"
 
