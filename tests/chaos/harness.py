@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 from pymongo import MongoClient
 
 from tests.chaos.history import Fault
-from tests.chaos.nursery import ROOT, Nursery, Process, end, environment, wait_for_end
+from tests.chaos.nursery import ROOT, Process, end, environment, share_nursery, wait_for_end
 from tests.chaos.points import CRASHED
 from tests.chaos.process import Start
 from tests.chaos.proxy import Proxies
@@ -83,7 +83,6 @@ class System:
     faults: list[Fault] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     _processes: dict[str, Process] = field(default_factory=dict)
-    _nurseries: dict[Path, Nursery] = field(default_factory=dict)
     _fronts: dict[str, int] = field(default_factory=dict)
 
     def target(self, *names: str) -> str:
@@ -266,8 +265,6 @@ class System:
         """End every process, stopped ones too."""
         for process in self._processes.values():
             end(process)
-        for nursery in self._nurseries.values():
-            nursery.close()
 
     def _own(self, service: str, endpoint: str) -> dict[str, str]:
         options = self.options
@@ -305,10 +302,8 @@ class System:
         self._processes[name] = Process(module, arguments, variables, port, self.folder / f"{name}.log")
 
     def _spawn(self, process: Process, more: Mapping[str, str], code: Path = ROOT) -> None:
-        if code not in self._nurseries:
-            self._nurseries[code] = Nursery(code)
         variables = {**environment(), **process.variables, **more}
-        process.pid = self._nurseries[code].fork(
+        process.pid = share_nursery(code).fork(
             Start(process.module, process.arguments, variables, str(process.output))
         )
         process.handle = os.pidfd_open(process.pid)

@@ -1,5 +1,6 @@
 """Processes of a system under chaos, and the nurseries that fork them, each with its own code."""
 
+import atexit
 import os
 import select
 import signal
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +47,7 @@ def environment() -> dict[str, str]:
 class Nursery:
     """A process that has imported all services of one version of the code, and forks itself to run one."""
 
-    def __init__(self, code: Path = ROOT) -> None:
+    def __init__(self, code: Path) -> None:
         """Start it on the code of a folder."""
         path = os.pathsep.join(str(each) for each in (code / "services", code))
         self._process = subprocess.Popen(
@@ -70,13 +72,21 @@ class Nursery:
         return int(answer)
 
     def close(self) -> None:
-        """End it, and with it all that it has forked."""
+        """End it, and with it all that it has forked and still runs."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.kill()
         self._process.wait(10)
         self._process.stdin.close()
         self._process.stdout.close()
+
+
+@cache
+def share_nursery(code: Path) -> Nursery:
+    """Return the one nursery of all systems with the code of a folder: its imports take seconds of the processor."""
+    nursery = Nursery(code)
+    atexit.register(nursery.close)
+    return nursery
 
 
 def wait_for_end(process: Process, within: float) -> bool:
