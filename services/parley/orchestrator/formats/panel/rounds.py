@@ -1,6 +1,7 @@
 """What comes of a panel's rounds: contributions, drafts and stands, requirements, and why the rounds ended."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -21,7 +22,7 @@ class GroupedDrafts(Struct, frozen=True):
     groups: DraftGroups | None = None
 
 
-class RoundsResult(Struct, frozen=True):
+class RoundsResult(Struct, frozen=True, dict=True):
     """What came of the rounds.
 
     Attributes:
@@ -43,7 +44,7 @@ class RoundsResult(Struct, frozen=True):
     steering: Steering
     past: Sequence[PastDebate] = ()
 
-    @property
+    @cached_property
     def finals(self) -> list[Contribution]:
         """The last work of each agent that has some."""
         work = [each for each in self.contributions if not each.target]
@@ -60,7 +61,7 @@ class RoundsResult(Struct, frozen=True):
             if each.name not in finals and not (each.round == last and is_structured(each))
         ]
 
-    @property
+    @cached_property
     def stands(self) -> list[Stand]:
         """Where each agent stood, from its first draft on."""
         stated = {each.name: each for each in self.first.drafts}
