@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-from tests.bench.figures import show_middle, table
 from tests.bench.graph import Shape
 from tests.bench.models import model_server
 from tests.bench.system import run_debate, spec, system
@@ -27,6 +26,9 @@ _HERE = Path(__file__).resolve().parents[2]
 
 async def compare(other: Path, batches: int) -> None:
     """Print the medians of both checkouts, and of the ratios of neighbouring batches."""
+    # Not at the top: an arm runs this file with the modules of its own checkout, which may be older.
+    from tests.bench.figures import show_middle, table
+
     async with model_server() as models:
         arms = [_start(each, models.base_url) for each in (other, _HERE)]
         taken: list[list[float]] = [[], []]
