@@ -16,9 +16,12 @@ _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#~&]")
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _HEADING: Final = re.compile(r"^([\s>*+\-\d.)]*)(#{1,6}(?:\s|$))")
 _TITLE: Final = re.compile(
-    r"^((?:[ \t]{0,3}(?:>|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t])))*[ ]{0,3})#{1,6}[ \t]+([^*\\]+?)(?:[ \t]+#+)?[ \t]*$"
+    r"^((?:[ \t]{0,3}(?:>|[-+*](?=[ \t])|\d{1,9}[.)](?=[ \t])))*[ ]{0,3})#{1,6}[ \t]+(?=\S)([^*\\]+)$"
 )
-"""A heading with its title, which can be set in bold: it has no emphasis but bold, which is left out, and no escapes of its own."""
+"""A heading with its title, which can be set in bold: it has no emphasis but bold, which is left out, and no escapes of its own.
+
+No blank fits two of its places, else a title of thousands would be tried for hours.
+"""
 _TOP_HEADING: Final = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)")
 _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
 _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
@@ -183,7 +186,9 @@ def _embolden_heading(line: str) -> str:
     found = _TITLE.match(line if "`" in line else line.replace("**", "")) if "#" in line else None
     if found is None or not _pairs_its_backticks(found[2]):
         return _escape_heading(line)
-    return f"{found[1]}**{found[2]}**"
+    title = found[2].rstrip()
+    inner = title.rstrip("#")  # marks at the end belong to the title unless a blank sets them off
+    return f"{found[1]}**{inner.rstrip() if inner[-1:].isspace() else title}**"
 
 
 def _escape_heading(line: str) -> str:

@@ -182,6 +182,17 @@ def test_a_heading_is_a_line_in_bold_and_a_comment_in_code_is_none() -> None:
     assert to_safe_markdown("- ```\n  # code\n  ```") == "- ```\n  \\# code\n  ```"
 
 
+def test_marks_at_the_end_of_a_heading_are_no_part_of_it_behind_a_blank() -> None:
+    assert to_safe_markdown("# Load ##\n\n# In C#\n\n# #") == "**Load**\n\n**In C#**\n\n**#**"
+    assert to_safe_markdown("a\n\n##  \n\nb") == "a\n\n\\##  \n\nb"
+
+
+def test_a_heading_of_very_many_blanks_is_read_at_once() -> None:
+    """It would take an hour if its title could begin or end at each of them."""
+    assert to_safe_markdown(f"#{' ' * 10_000}*") == f"\\#{' ' * 10_000}*"
+    assert to_safe_markdown(f"# a{' ' * 100_000}b") == f"**a{' ' * 100_000}b**"
+
+
 def test_headings_are_lowered_together_and_code_stays() -> None:
     text = "Yes.\n\n# Load\n\n### Peak\n\n```\n# code\n```"
     assert lower_headings(text, 3) == "Yes.\n\n### Load\n\n##### Peak\n\n```\n# code\n```"
