@@ -31,19 +31,22 @@ class KnownDebates:
         self._alone = alone
         self._clock = clock
         self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
+        self._removals = 0
 
     def remove(self, key: str) -> None:
         """Drop what is kept of a debate that is forgotten."""
+        self._removals += 1
         self._kept.remove(key)
 
     async def load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
-        now = self._clock.monotonic()
+        now, removals = self._clock.monotonic(), self._removals
         kept = self._kept.get_many(keys, now)
         there = kept.keys() if self._alone else await self._find_there(kept.keys())
         read = await self._read([key for key in keys if key not in there])
         for key, debate in read.items():
-            if debate.ByteSize() <= _MAX_BYTES:
+            # What was removed meanwhile may have been read before.
+            if debate.ByteSize() <= _MAX_BYTES and removals == self._removals:
                 self._kept.put(key, debate, now + KEPT_SECONDS)
         for key in kept.keys() - there - read.keys():
             self.remove(key)

@@ -1,12 +1,15 @@
 """Debates that a process knows: they are looked up, and not read again, as long as they are stored."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from parley.memory.debate import DEBATES, FORGETTING, RECORDING, storage_key, to_fields
 from parley.memory.embedding import Embedding
 from parley.memory.known_debates import KnownDebates
 from parley.memory.stored_vectors import to_vector
-from parley.storage.ports import Documents
+from parley.storage.ports import Document, Documents
 from parley.v1.memory_pb2 import PastDebate, RecordDebateRequest
 from tests.support.manual_clock import ManualClock
 from tests.unit.memory.reads import note_reads
@@ -58,6 +61,22 @@ async def test_only_who_is_alone_does_not_look_up_what_it_knows(
     found = note_reads(kept.documents, monkeypatch, "key")
     assert await known.load(KEYS[:1]) == {KEYS[0]: SMALL}
     assert (not found) == alone
+
+
+async def test_a_debate_that_is_to_be_forgotten_while_it_is_read_is_not_kept(
+    kept: KeptDebates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, find = KnownDebates(kept.documents, kept.clock, alone=True), kept.documents.find
+
+    async def find_and_forget(*args: Any, **kwargs: Any) -> Sequence[Document]:
+        found = await find(*args, **kwargs)
+        await kept.documents.update(DEBATES, KEYS[0], {"unfinished": FORGETTING})
+        known.remove(KEYS[0])
+        return found
+
+    monkeypatch.setattr(kept.documents, "find", find_and_forget)
+    await known.load(KEYS[:1])
+    assert await known.load(KEYS[:1]) == {}
 
 
 async def test_a_debate_whose_mark_has_not_ended_is_not_read_again(kept: KeptDebates) -> None:
