@@ -50,7 +50,7 @@ class StepRunner:
         """Return the outcome of a step, recorded before or now.
 
         Raises:
-            ReplayError: the recorded step with this key request something else.
+            ReplayError: the recorded step with this key requests something else.
         """
         number, recorded = self._look_up(request)
         if recorded is not None and not self._should_retry(request, number, recorded):
