@@ -22,6 +22,7 @@ _TITLE: Final = re.compile(
 
 No blank fits two of its places, else a title of thousands would be tried for hours.
 """
+_BOLD: Final = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]+)(?<=\S)\*\*(?![\w*])")
 _TOP_HEADING: Final = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)")
 _UNDERLINE: Final = re.compile(r"^([ \t>]*)((?:=+|-+)[ \t]*)$")
 _HTML: Final = r"(?<!\\)(?:\\\\)*<(?!https?://[^\s<>`]*>)(?=[A-Za-z/!?])"
@@ -183,7 +184,7 @@ def _escape_line(
 
 def _embolden_heading(line: str) -> str:
     """Return a heading as a line in bold, as far as its title allows that; any other line as it is."""
-    found = _TITLE.match(line if "`" in line else line.replace("**", "")) if "#" in line else None
+    found = _TITLE.match(line if "`" in line else _BOLD.sub(r"\1", line)) if "#" in line else None
     if found is None or not _pairs_its_backticks(found[2]):
         return _escape_heading(line)
     title = found[2].rstrip()
