@@ -1,8 +1,9 @@
 """The pieces of a page in CommonMark that shows texts of others: none of their markup can reach out of its place.
 
 Such a text has no headings, HTML, images, definitions of links, and links only to the web and to mail; the rest stays. What was a heading
-is a line in bold. It is meant for a block quote or a list item, which also ends the fences that it leaves open. If only a parser could
-decide whether a piece is code, it counts as no code, and markup in it is escaped: a backslash too many does no harm.
+is a line in bold, with blank lines around it unless it stands in a list or a quote. The text is meant for a block quote or a list item,
+which also ends the fences that it leaves open. If only a parser could decide whether a piece is code, it counts as no code, and markup in
+it is escaped: a backslash too many does no harm.
 """
 
 import html
@@ -160,7 +161,20 @@ def to_safe_markdown(text: str, *, keeps_headings: bool = False) -> str:
             else _escape_line(line, before, markup, None if keeps_headings else heading, defines=defines)
         )
         before = line
+    if not keeps_headings and not has_nested_fences:
+        shown = list(_set_headings_apart(lines, fenced, shown))
     return "\n".join(shown)
+
+
+def _set_headings_apart(lines: Sequence[str], fenced: Sequence[bool], shown: Sequence[str]) -> Iterator[str]:
+    """Yield the lines as they are shown, with blank ones around what was a heading: it would run into the text next to it."""
+    before, was_heading = "", False
+    for line, is_fenced, each in zip(lines, fenced, shown, strict=True):
+        is_heading = not is_fenced and _TOP_HEADING.match(line) is not None
+        if (is_heading or was_heading) and before.strip() and line.strip():
+            yield ""
+        yield each
+        before, was_heading = line, is_heading
 
 
 def _may_reach_out(text: str) -> bool:

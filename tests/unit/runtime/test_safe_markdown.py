@@ -196,6 +196,13 @@ def test_a_heading_of_very_many_blanks_is_read_at_once() -> None:
     assert to_safe_markdown(f"# a{' ' * 100_000}b") == f"**a{' ' * 100_000}b**"
 
 
+def test_what_was_a_heading_stands_apart_from_the_text_next_to_it() -> None:
+    text = "Yes.\n# Load\nUse it.\n- a\n## *Peak*\n2. b\n\n```\n# code\nmore\n```"
+    shown = to_safe_markdown(text)
+    assert shown == ("Yes.\n\n**Load**\n\nUse it.\n- a\n\n\\## *Peak*\n\n2. b\n\n```\n# code\nmore\n```")
+    assert to_safe_markdown("- ```\n  # code\n  more\n  ```") == "- ```\n  \\# code\n  more\n  ```"
+
+
 def test_headings_are_lowered_together_and_code_stays() -> None:
     text = "Yes.\n\n# Load\n\n### Peak\n\n```\n# code\n```"
     assert lower_headings(text, 3) == "Yes.\n\n### Load\n\n##### Peak\n\n```\n# code\n```"

@@ -149,7 +149,7 @@ $$
 
 READ = (
     RICH.replace("# Not our heading", "**Not our heading**")
-    .replace("# nor this", "**nor this**")
+    .replace("# nor this", "\n**nor this**\n")
     .replace("<b>bold</b>", "\\<b>bold\\</b>")
     .replace("<!--", "\\<!--")
     .replace("<script>", "\\<script>")
