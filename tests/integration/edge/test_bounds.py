@@ -55,9 +55,11 @@ async def test_a_browser_is_told_which_origins_may_read(edge: Edge) -> None:
             assert answer.headers.get("Access-Control-Allow-Origin") == told
 
 
-async def test_a_caller_has_so_many_streams_open_and_another_has_its_own(edge: Edge) -> None:
-    debate = await edge.orchestrator.create(rounds=1)
-    await edge.orchestrator.intervene(debate, pause={})
+async def test_a_caller_has_so_many_streams_open_and_another_has_its_own(
+    edge: Edge, gateway: ScriptedGateway
+) -> None:
+    gateway.hold("*")
+    debate = await edge.create()
     url = f"{edge.url}/v1/debates/{debate}/events"
     mine, other = {"Authorization": "Bearer one"}, {"Authorization": "Bearer two"}
     async with edge.session.get(url, headers=mine) as one, edge.session.get(url, headers=mine) as two:

@@ -13,6 +13,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from parley.edge import observation
 from tests.integration.edge.conftest import SERVICE, Edge
 from tests.support.orchestration import until
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.spans import forget_spans, list_ended_spans, spans_when
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -70,9 +71,11 @@ async def test_calls_are_measured_by_method_and_code_and_requests_by_route_and_s
     assert (request(f"{SERVICE}/GetDebate", 404), 2) in points("requests")
 
 
-async def test_an_open_stream_is_counted_until_its_client_hangs_up(edge: Edge, points: Points) -> None:
+async def test_an_open_stream_is_counted_until_its_client_hangs_up(
+    edge: Edge, gateway: ScriptedGateway, points: Points
+) -> None:
+    gateway.hold("*")
     debate = await edge.create()
-    await edge.orchestrator.intervene(debate, pause={})
     async with edge.session.get(f"{edge.url}/v1/debates/{debate}/events") as answer:
         await answer.content.readline()
         assert points("streams") == [({}, 1)]

@@ -215,7 +215,8 @@ async def test_memory_that_is_away_forgets_when_it_is_back(
             orchestrator.stub.DeleteDebate(pb.DeleteDebateRequest(debate_id=debate), timeout=WITHIN)
         )
         assert "is still being sent to memory and ratings" in refused.message
-        running = await orchestrator.create(rounds=2)
+        gateway.hold("*")
+        running = await orchestrator.create()
         await orchestrator.intervene(running, cancel=debate_pb2.Cancel())
         assert not await delete_debate(orchestrator, running), "memory was not there"
         assert set(await try_every_call(orchestrator, running)) == {"DEBATE_NOT_FOUND"}
