@@ -170,8 +170,11 @@ def analysis_text(analysis: Analysis) -> str:
     bare = sum(each.grounding == CLAIM_GROUNDING_UNSUPPORTED for each in analysis.claims)
     count = len(analysis.claims)
     claims = f"{count} {'claim' if count == 1 else 'claims'}"
-    depends = f"the decision depends on {len(analysis.cruxes)} of them"
-    return f"analysed: {claims}, {bare} not supported by anything said; {depends}"
+    # A local model does not tell which claim is the decision, so that nobody knows on what it depends.
+    depends = (
+        f"; the decision depends on {len(analysis.cruxes) or 'none'} of them" if analysis.verdict else ""
+    )
+    return f"analysed: {claims}, {bare} not supported by anything said{depends}"
 
 
 def _course_text(key: str, payload: Message) -> str | None:

@@ -6,6 +6,7 @@ from google.protobuf.message import Message
 from parley.cli.terminal.event_lines import contribution_text, event_lines
 from parley.client import Event
 from parley.v1.agent_pb2 import Agent
+from parley.v1.analysis_pb2 import CLAIM_GROUNDING_UNSUPPORTED, Analysis, AnswerClaim
 from parley.v1.arena_pb2 import TRICKSTER_VERDICT_CHALLENGED, TRICKSTER_VERDICT_SOUND, TricksterFinding
 from parley.v1.debate_pb2 import (
     Answer,
@@ -20,6 +21,7 @@ from parley.v1.debate_pb2 import (
     Work,
 )
 from parley.v1.event_pb2 import (
+    AnswerAnalysed,
     Concluded,
     ContributionObserved,
     CritiqueEdge,
@@ -72,6 +74,7 @@ def timer() -> TimerStarted:
     return begun
 
 
+UNSUPPORTED = AnswerClaim(grounding=CLAIM_GROUNDING_UNSUPPORTED)
 GROUPS = DraftGroups(
     groups=[DraftGroup(agent_ids=["ada", "bo"]), DraftGroup(agent_ids=["cy"])], majority=True, certain=True
 )
@@ -171,6 +174,19 @@ GROUPS = DraftGroups(
             "completed, ended early by its budget of money",
         ),
         (Concluded(), "cancelled"),
+        (AnswerAnalysed(analysis=Analysis(missing="no time")), "the answer was not analysed: no time"),
+        (
+            AnswerAnalysed(analysis=Analysis(claims=[UNSUPPORTED, AnswerClaim()], verdict=1, cruxes=[2])),
+            "analysed: 2 claims, 1 not supported by anything said; the decision depends on 1 of them",
+        ),
+        (
+            AnswerAnalysed(analysis=Analysis(claims=[AnswerClaim()], verdict=1)),
+            "analysed: 1 claim, 0 not supported by anything said; the decision depends on none of them",
+        ),
+        (
+            AnswerAnalysed(analysis=Analysis(claims=[AnswerClaim()])),
+            "analysed: 1 claim, 0 not supported by anything said",
+        ),
     ],
 )
 def test_an_event_is_a_line(payload: Message, line: str) -> None:
