@@ -1,6 +1,6 @@
 """The state of a debate on one screen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from parley.cli.command_name import suggest
@@ -20,7 +20,7 @@ from parley.cli.terminal.words import (
 )
 from parley.client import Debate, DebateStatus
 from parley.runtime.work_words import ending_text
-from parley.v1.debate_pb2 import Feedback, ImportedDebate
+from parley.v1.debate_pb2 import FailedContribution, Feedback, ImportedDebate
 
 _TEXT_WIDTH: Final = 76
 _INDENT: Final = " " * len("Judge      ")
@@ -100,14 +100,20 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
         yield f"Limit      {ending_text(debate.ended_by)}"
     for warning in debate.warnings:
         yield f"Warning    {warning}"
-    of_agents = (each for each in debate.failures if each.work.agent_id)  # of others a warning says it
-    failed = [f"Failed     {line}" for line in failure_lines(of_agents)]
+    failed = [f"Failed     {line}" for line in failure_lines(_list_untold(debate))]
     yield from failed
     why = f"{debate.failure.reason}: {debate.failure.message}"
     if debate.HasField("failure") and not any(line.endswith(f": {why}") for line in failed):
         yield f"Why        {why}"
     if debate.status in RESUMABLE or (alone and debate.status in ACTIVE):
         yield f"Go on      {suggest(f'debate --resume {debate.id}', server)}"
+
+
+def _list_untold(debate: Debate) -> Iterator[FailedContribution]:
+    """Yield the failures of agents, and those of services that no warning tells."""
+    for each in debate.failures:
+        if each.work.agent_id or not any(each.message in warning for warning in debate.warnings):
+            yield each
 
 
 def feedback_text(feedback: Feedback) -> str:

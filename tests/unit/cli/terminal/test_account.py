@@ -265,12 +265,14 @@ def test_an_overview_says_of_the_judge_one_thing_a_line() -> None:
     ]
 
 
-def test_an_overview_lists_the_failures_of_agents_and_leaves_those_of_services_to_warnings() -> None:
-    state = Debate(warnings=["past debates could not be recalled: no answer in time"])
-    state.failures.add(work=Work(activity="recall", title="search"), reason="MEMORY_AWAY", message="late")
+def test_an_overview_lists_the_failures_of_agents_and_those_of_services_that_no_warning_tells() -> None:
+    state = Debate(warnings=["past debates could not be recalled: memory is away"])
+    state.failures.add(work=Work(activity="recall"), reason="MEMORY_AWAY", message="memory is away")
+    state.failures.add(work=Work(activity="record"), reason="RATINGS_AWAY", message="ratings are away")
     state.failures.add(work=Work(activity="proposal", agent_id="ada", round=1), reason="X", message="No.")
-    assert list(overview_lines(state, "", alone=False))[-2:] == [
-        "Warning    past debates could not be recalled: no answer in time",
+    assert list(overview_lines(state, "", alone=False))[-3:] == [
+        "Warning    past debates could not be recalled: memory is away",
+        "Failed     record: RATINGS_AWAY: ratings are away",
         "Failed     ada in round 1 proposal: X: No.",
     ]
 
