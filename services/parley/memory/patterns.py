@@ -104,7 +104,8 @@ class Patterns:
         found = await self._documents.get(CONTRIBUTIONS, key)
         if found is not None:
             # First, so that who counts it meanwhile sees that, and takes it out again.
-            await self._documents.update(CONTRIBUTIONS, key, {"removed": True, "waiting": None})
+            with self._known.change(tenant):
+                await self._documents.update(CONTRIBUTIONS, key, {"removed": True, "waiting": None})
             # So that a pattern counts all who raised it: the oldest of them stands for it from now on.
             await self._count(tenant, (await self._known.load(tenant)).waiting.values())
         for each in read_contributions([found] if found else []):

@@ -120,3 +120,22 @@ async def test_it_looks_again_after_a_change_that_was_stopped(
                 await change("acme", SECOND)
             documents.writes = Writes()
             assert await list_all(patterns) == await list_all(kept.patterns)
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["before-a-write", "after-a-write"])
+@pytest.mark.parametrize("waiting", [64, 2])
+async def test_it_looks_again_after_a_removal_that_was_stopped(
+    kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch, waiting: int, *, lost: bool
+) -> None:
+    monkeypatch.setattr(patterns_module, "MAX_WAITING", waiting)
+    documents = StoppingDocuments(kept.documents, Writes())
+    patterns = Patterns(documents, kept.meanings, alone=True)
+    await patterns.apply("acme", FIRST, write_together)
+    for limit in range(8):
+        await patterns.apply("acme", SECOND, write_together)
+        documents.writes = Writes(limit, lost)
+        with suppress(StoppedError):
+            await patterns.remove("acme", SECOND)
+        documents.writes = Writes()
+        assert await list_all(patterns) == await list_all(kept.patterns)
+        await patterns.remove("acme", SECOND)
