@@ -10,6 +10,7 @@ import pytest
 from parley.memory import known_patterns
 from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import PATTERNS
+from parley.memory.patterns import Patterns
 from parley.memory.writing import write_together
 from parley.storage.ports import Collection, Document, Fields, Index, Where
 from parley.storage.sqlite import readers
@@ -119,11 +120,12 @@ async def test_only_what_another_process_changed_is_read_again(
     assert len(read) == 2
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "replicas"])
 async def test_patterns_of_too_many_tenants_are_read_again(
-    kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
+    kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch, *, alone: bool
 ) -> None:
     monkeypatch.setattr(known_patterns, "_MAX_BYTES", 3 * known_patterns._BYTES_OF_PART)
-    patterns = kept.patterns
+    patterns = Patterns(kept.documents, kept.meanings, alone=alone)
     for tenant in ("acme", "bolt"):
         await patterns.apply(tenant, record("deb-1", issue("Cost."), issue("Rollback.")), write_together)
     for tenant in ("acme", "bolt", "acme"):
