@@ -42,6 +42,7 @@ _MARKUP: Final = re.compile(f"{_HTML}|{_IMAGE}|{_LINK}")
 _MARKUP_OR_CODE: Final = re.compile(f"(?P<code>{_CODE})|{_HTML}|{_IMAGE}|{_LINK}")
 _FENCE: Final = re.compile(r"^(?:(`{3,})[^`]*|(~{3,}).*)$")
 _FENCE_WITHIN: Final = re.compile(r"^[\s>*+\-\d.)]+(?:`{3}|~{3})")
+_BEFORE_FENCE: Final = " \t>*+-0123456789.)"
 _MAX_BACKTICKS: Final = 100
 """Of a line that is looked at for pairs: each run of another length is looked for in all of the rest, which holds the loop."""
 _MAY_REACH_OUT: Final = ("<", "[", "]", "`", "~", "#", "\r")
@@ -124,11 +125,11 @@ def to_safe_page(text: str) -> str:
 def lower_headings(text: str, highest: int) -> str:
     """Return a text whose headings (`#`) stand below those of the page: the highest at this level, and the others as far below it as before."""
     lines = _LINE_END.split(text)
-    if any(map(_FENCE_WITHIN.match, lines)):  # what looks like a heading may be a line of code
-        return text
+    # A fence in a list or a quote counts as one at the left edge: what looks like a heading in it is a line of code.
+    at_left = [line.lstrip(_BEFORE_FENCE) if _FENCE_WITHIN.match(line) else line for line in lines]
     found = [
         None if is_fenced else _TOP_HEADING.match(line)
-        for line, is_fenced in zip(lines, _in_fences(lines), strict=True)
+        for line, is_fenced in zip(lines, _in_fences(at_left), strict=True)
     ]
     by = highest - min((len(each[2]) for each in found if each), default=highest)
     if by <= 0:

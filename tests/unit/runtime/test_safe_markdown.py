@@ -207,7 +207,9 @@ def test_headings_are_lowered_together_and_code_stays() -> None:
     text = "Yes.\n\n# Load\n\n### Peak\n\n```\n# code\n```"
     assert lower_headings(text, 3) == "Yes.\n\n### Load\n\n##### Peak\n\n```\n# code\n```"
     assert lower_headings("#### Load", 3) == "#### Load"
-    assert lower_headings("# Load\n\n- ```\n  # code\n  ```", 3) == "# Load\n\n- ```\n  # code\n  ```"
+    assert lower_headings("- ```\n  # code\n  ```\n\n# Load", 3) == "- ```\n  # code\n  ```\n\n### Load"
+    steps = "1. Start it:\n   ~~~sh\n   # code\n# code\n   ~~~\n   ```\n# code"
+    assert lower_headings(f"# Load\n\n{steps}", 3) == f"### Load\n\n{steps}"
 
 
 def test_a_tag_that_is_escaped_already_stays_escaped() -> None:
