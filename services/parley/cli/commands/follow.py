@@ -88,7 +88,7 @@ class Follower:
         async for event in parley.watch(debate_id, self._last):
             match event_payload(event) if isinstance(event, Event) else None:
                 case Warned(message=message):
-                    say(f"warning: {message}")
+                    say(self._seen.debaters.names.put_in(f"warning: {message}"))
                 case AnswerAnalysed(analysis=analysis):
                     self._analysed = True
                     if not analysis.missing:

@@ -7,9 +7,10 @@ import pytest
 
 from parley.cli.__main__ import run
 from parley.runtime.errors import FieldViolation
+from parley.v1.agent_pb2 import Agent
 from parley.v1.analysis_pb2 import Analysis, AnswerClaim
 from parley.v1.debate_pb2 import DebateEstimate
-from parley.v1.event_pb2 import AnswerAnalysed, Closed, RoundAssessed, RoundStarted, Warned
+from parley.v1.event_pb2 import AnswerAnalysed, Closed, ParticipantJoined, RoundAssessed, RoundStarted, Warned
 from tests.support.scripted_orchestrator import DEBATE_ID, ScriptedDebate, ScriptedOrchestrator
 from tests.unit.cli.commands.scripts import ANSWER, write_saved_line
 from tests.unit.cli.commands.test_refused_debates import make_refusal
@@ -26,17 +27,21 @@ def test_the_answer_is_printed_before_what_follows_it_is_done(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def script(debate: ScriptedDebate) -> None:
+        debate.add(ParticipantJoined(agent=Agent(id="ada")))
+        debate.conclude(closes=False)
+
     def end_with_warning(*_: object) -> None:
         assert orchestrator.debate is not None
-        orchestrator.debate.add(Warned(message="it was not remembered"))
+        orchestrator.debate.add(Warned(message="what agent A said was not remembered"))
         orchestrator.debate.close(Closed())
 
-    orchestrator.script = lambda debate: debate.conclude(closes=False)
+    orchestrator.script = script
     monkeypatch.setattr("parley.cli.commands.follow._SILENT_SECONDS", 120.0)
     monkeypatch.setattr("parley.cli.commands.debate.write_answer", end_with_warning)
     assert run(["debate", "Which?", "--server", orchestrator.address, "--report", "r"]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert said[-2:] == ["warning: it was not remembered", "Report: r.md"]
+    assert said[-2:] == ["warning: what ada said was not remembered", "Report: r.md"]
     assert "Finding out what the answer rests on" not in "".join(said)
     assert (folder / "r.md").exists()
 
