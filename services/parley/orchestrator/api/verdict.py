@@ -59,7 +59,7 @@ def _describe_cap(details: AnswerDetails) -> str:
     if not musts or details.confidence < most:
         return ""
     named = [f"R{each.number}" for each in musts if each.number]
-    return f" or more; {most} count while a must is not met{f' ({join_words(named)})' if named else ''}"
+    return f", or more: at most {most} counts while a must is not met{f' ({join_words(named)})' if named else ''}"
 
 
 def _describe_dissent(

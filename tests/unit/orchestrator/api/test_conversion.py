@@ -166,7 +166,7 @@ def test_a_debate_is_told_whole() -> None:
     assert said.answer == (
         "This one.\n\n## In short\n\n"
         "- **Decision:** This one. Written by the judge from the work of Ada.\n"
-        "- **Confidence:** By the judge's own word 40 of 100 or more; 40 count while a must is not met.\n"
+        "- **Confidence:** By the judge's own word 40 of 100, or more: at most 40 counts while a must is not met.\n"
         "- **Dissent:** No agent was asked whether it agrees with the answer.\n\n"
         "## Requirements\n\n- **Not met:** Free. (a must)\n"
     )

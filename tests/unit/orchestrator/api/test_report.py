@@ -107,7 +107,7 @@ def test_the_answer_is_told_with_all_that_belongs_to_it() -> None:
         "- Measure first.\n- Keep backups.",
         "- **Not met:** Two regions. (a must)",
         "- How many writers?",
-        "- **Confidence:** By the judge's own word 40 of 100 or more; 40 count while a must is not met.",
+        "- **Confidence:** By the judge's own word 40 of 100, or more: at most 40 counts while a must is not met.",
     ):
         assert said in text
     assert [each for each in cells(text) if each in {"9", "7.5"}] == ["9", "7.5"]

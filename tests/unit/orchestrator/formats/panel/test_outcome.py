@@ -63,7 +63,9 @@ def test_a_score_or_a_confidence_that_was_not_given_is_absent() -> None:
     assert said in answer_markdown(Debate(outcome=none), V1)
 
 
-@pytest.mark.parametrize(("stated", "said"), [(39, "39 of 100."), (90, "40 of 100 or more; 40 count while")])
+@pytest.mark.parametrize(
+    ("stated", "said"), [(39, "39 of 100."), (90, "40 of 100, or more: at most 40 counts while")]
+)
 def test_a_confidence_that_an_unmet_must_bounds_is_told_as_such(stated: int, said: str) -> None:
     unmet = [{"text": "Free.", "hard": True}]
     outcome = outcome_of(
