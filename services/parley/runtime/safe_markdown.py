@@ -125,11 +125,11 @@ def to_safe_page(text: str) -> str:
 def lower_headings(text: str, highest: int) -> str:
     """Return a text whose headings (`#`) stand below those of the page: the highest at this level, and the others as far below it as before."""
     lines = _LINE_END.split(text)
-    # A fence in a list or a quote counts as one at the left edge: what looks like a heading in it is a line of code.
-    at_left = [line.lstrip(_BEFORE_FENCE) if _FENCE_WITHIN.match(line) else line for line in lines]
+    # What looks like a heading is code in a fence at the left edge, and in one of a list or a quote, which ends none at the left.
+    within = [line.lstrip(_BEFORE_FENCE) if _FENCE_WITHIN.match(line) else line for line in lines]
     found = [
-        None if is_fenced else _TOP_HEADING.match(line)
-        for line, is_fenced in zip(lines, _in_fences(at_left), strict=True)
+        None if any(is_fenced) else _TOP_HEADING.match(line)
+        for line, *is_fenced in zip(lines, _in_fences(lines), _in_fences(within), strict=True)
     ]
     by = highest - min((len(each[2]) for each in found if each), default=highest)
     if by <= 0:

@@ -208,6 +208,8 @@ def test_headings_are_lowered_together_and_code_stays() -> None:
     assert lower_headings(text, 3) == "Yes.\n\n### Load\n\n##### Peak\n\n```\n# code\n```"
     assert lower_headings("#### Load", 3) == "#### Load"
     assert lower_headings("- ```\n  # code\n  ```\n\n# Load", 3) == "- ```\n  # code\n  ```\n\n### Load"
+    assert lower_headings("# Load\n\n- ```\n```\n# code", 3) == "### Load\n\n- ```\n```\n# code"
+    assert lower_headings("# Load\n\n```\n- ```\n# code", 3) == "### Load\n\n```\n- ```\n# code"
     steps = "1. Start it:\n   ~~~sh\n   # code\n# code\n   ~~~\n   ```\n# code"
     assert lower_headings(f"# Load\n\n{steps}", 3) == f"### Load\n\n{steps}"
 
