@@ -215,7 +215,7 @@ async def test_the_command_lists_who_did_what_once_for_each_act_and_says_whether
         await list_audit_entries(here.address, AuditOptions(1, noted_hash=end), as_json=False)
         shown = capsys.readouterr()
         assert len(shown.out.splitlines()) == 2
-        assert "Older entries are left out; --limit N shows more than 1." in shown.err
+        assert "Older entries are left out; --limit N shows more, --before TIME older ones." in shown.err
         with pytest.raises(CommandError, match="has no entry with the hash fff"):
             await list_audit_entries(here.address, AuditOptions(1, noted_hash="f" * 64), as_json=False)
         await here.store.log.delete("acme/audit/1")

@@ -61,7 +61,7 @@ async def list_audit_entries(server: str | None, options: AuditOptions, *, as_js
     else:
         print_table([_COLUMNS, *map(_row, without_starts(shown))])
         if more:
-            say(f"Older entries are left out; --limit N shows more than {options.limit:,}.")
+            say("Older entries are left out; --limit N shows more, --before TIME older ones.")
     if verified.problem:
         raise CommandError(f"the audit log was changed: {verified.problem}", GENERAL)
     if noted_hash and not verified.noted:
