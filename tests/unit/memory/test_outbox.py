@@ -184,8 +184,9 @@ async def test_who_forgets_a_debate_keeps_nothing_of_it(tmp_path: Path) -> None:
         assert [each.conclusion async for each in found] == ["Another one."]
 
 
+@pytest.mark.parametrize("lost", ["the-answer-of-a-write", "the-vectors"])
 async def test_who_is_alone_does_not_recall_what_it_has_begun_to_forget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     async with open_process(tmp_path) as process:
         memories = replace(process, alone=True).memories
@@ -196,7 +197,10 @@ async def test_who_is_alone_does_not_recall_what_it_has_begun_to_forget(
 
         async def recall_and_update(*args: Any) -> bool:
             await recall()
-            return await update(*args)
+            written = await update(*args)
+            if lost == "the-answer-of-a-write":
+                await fail()
+            return written
 
         async def fail(*_: Any) -> None:
             raise StoreUnavailableError("not now")
