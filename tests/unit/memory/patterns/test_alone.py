@@ -139,3 +139,22 @@ async def test_it_looks_again_after_a_removal_that_was_stopped(
         documents.writes = Writes()
         assert await list_all(patterns) == await list_all(kept.patterns)
         await patterns.remove("acme", SECOND)
+
+
+async def test_a_debate_is_counted_once_also_if_somebody_looks_while_it_is(
+    kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patterns_module, "MAX_WAITING", 2)
+    documents, update = StoppingDocuments(kept.documents, Writes()), kept.documents.update
+    patterns = Patterns(documents, kept.meanings, alone=True)
+
+    async def look_and_update(*args: Any) -> bool:
+        await list_all(patterns)
+        return await update(*args)
+
+    monkeypatch.setattr(kept.documents, "update", look_and_update)
+    for each in (FIRST, SECOND):
+        await patterns.apply("acme", each, write_together)
+    documents.writes = Writes()
+    await patterns.apply("acme", record("deb-3", issue("No cost.")), write_together)
+    assert documents.writes.made == ["insert pattern_contribution"]
