@@ -137,12 +137,13 @@ async def test_a_debate_that_fails_as_its_replica_drains_while_the_store_is_away
     assert ended == ["failed"]
 
 
-async def test_a_debate_that_concludes_as_its_replica_drains_is_counted_once(
-    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("held", ["concluded", "closed"])
+async def test_a_debate_that_ends_as_its_replica_drains_is_counted_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
     ended: list[str] = []
     monkeypatch.setattr(metrics, "record_debate_end", lambda *args, **_: ended.append(args[1]))
-    reached, _ = hold_append(stage, monkeypatch, "concluded")
+    reached, _ = hold_append(stage, monkeypatch, held)
     async with stage.replica("one") as one:
         debate = await one.create(SPEC)
         await asyncio.wait_for(reached.wait(), WITHIN)
