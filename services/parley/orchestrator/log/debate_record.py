@@ -31,7 +31,7 @@ class DebateRecord(Struct, frozen=True):
         alive: When the owner last sent a heartbeat, by its own clock, as in `updated`. Only scans use it, to find owners that
             send none. None without an owner, or if the owner's version does not write it.
         created: Time of acceptance (ISO 8601, UTC, microseconds) and the debate's id: orders debates by age.
-        question: First 200 characters.
+        question: As lists show it, see `to_listed_question`.
         opening: The payload of the first event (base64), until the log is known to contain that event.
         address: Where other replicas reach the owner, as `host:port`; empty if unknown.
         subject: Id of the debate that this one is about; None if it is about a question.
