@@ -31,25 +31,25 @@ class KnownDebates:
         self._alone = alone
         self._clock = clock
         self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
-        self._removals = 0
+        self._forgotten: ExpiringCache[str, None] = ExpiringCache()
 
     def remove(self, key: str) -> None:
-        """Drop what is kept of a debate that is forgotten."""
-        self._removals += 1
+        """Drop what is kept of a debate that is forgotten, and keep nothing of it again: it may be being read, or recorded late."""
         self._kept.remove(key)
+        self._forgotten.put(key, None, self._clock.monotonic() + KEPT_SECONDS)
 
     async def load(self, keys: Sequence[str]) -> dict[str, PastDebate]:
         """Return those of the debates that are stored, can be read and are not being forgotten. They must not be changed."""
-        now, removals = self._clock.monotonic(), self._removals
+        now = self._clock.monotonic()
         kept = self._kept.get_many(keys, now)
         there = kept.keys() if self._alone else await self._find_there(kept.keys())
         read = await self._read([key for key in keys if key not in there])
+        forgotten = self._forgotten.get_many(read, now)
         for key, debate in read.items():
-            # What was removed meanwhile may have been read before.
-            if debate.ByteSize() <= _MAX_BYTES and removals == self._removals:
+            if debate.ByteSize() <= _MAX_BYTES and key not in forgotten:
                 self._kept.put(key, debate, now + KEPT_SECONDS)
         for key in kept.keys() - there - read.keys():
-            self.remove(key)
+            self._kept.remove(key)
         return {key: kept[key] for key in there} | read
 
     async def _find_there(self, keys: Collection[str]) -> set[str]:

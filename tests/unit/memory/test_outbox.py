@@ -215,6 +215,38 @@ async def test_who_is_alone_does_not_recall_what_it_has_begun_to_forget(
         assert await recall() == []
 
 
+async def test_who_is_alone_does_not_recall_what_is_recorded_after_it_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_process(tmp_path) as process:
+        memories, recalled = replace(process, alone=True).memories, list[str]()
+        insert, upsert = process.documents.insert, process.vectors.upsert
+
+        async def recall() -> list[str]:
+            found = memories.recall("acme", "later", domain="", excluded=(), limit=1, floor=0.1)
+            return [each.debate_id async for each in found]
+
+        async def forget_and_insert(collection: Collection, *args: Any) -> None:
+            if collection is DEBATES:
+                await memories.forget("acme", "deb-1")
+            await insert(collection, *args)
+
+        async def upsert_and_recall(*args: Any) -> None:
+            await upsert(*args)
+            recalled.extend(await recall())
+
+        async def fail(*_: Any) -> None:
+            raise StoreUnavailableError("not now")
+
+        monkeypatch.setattr(process.documents, "insert", forget_and_insert)
+        monkeypatch.setattr(process.vectors, "upsert", upsert_and_recall)
+        monkeypatch.setattr(process.vectors, "delete", fail)
+        with pytest.raises(StoreUnavailableError):
+            await memories.record("acme", record("deb-1"))
+        assert recalled == ["deb-1"], "nobody sees yet that it was forgotten"
+        assert await recall() == []
+
+
 async def test_an_effect_that_fails_keeps_no_other_record_waiting(tmp_path: Path) -> None:
     async with open_process(tmp_path) as process:
         process.ledger.refused.add("deb-1")
