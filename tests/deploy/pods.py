@@ -20,7 +20,8 @@ import certifi
 
 from tests.deploy.chart import ROOT
 
-_PREFIX: Final = "10.77.0"
+_PREFIX: Final = f"10.77.{os.getpid() % 256}"
+"""A run beside this one, or one that was killed, seldom has the same network."""
 HOST: Final = f"{_PREFIX}.1"
 """Where pods reach the test."""
 _VENV: Final = Path(sys.prefix)
