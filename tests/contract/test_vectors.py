@@ -16,6 +16,7 @@ from qdrant_edge import EdgeShard, ScoredPoint, SearchRequest
 from parley.storage.opening import open_vectors
 from parley.storage.ports import Point, StorageError, StoreUnavailableError, VectorCollection, Vectors
 from parley.storage.qdrant import edge
+from tests.support.waiting import wait_until
 
 # The local mode says that it needs no indexes.
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes")
@@ -205,19 +206,19 @@ async def test_an_embedded_store_keeps_what_it_was_given(tmp_path: Path) -> None
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the threads of a process are files on Linux")
 async def test_an_embedded_collection_takes_one_thread_to_search_it(tmp_path: Path) -> None:
-    def list_search_threads() -> set[Path]:
-        found = set()
+    def count_search_threads() -> int:
+        count = 0
         for thread in Path("/proc/self/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # it just ended
-                if (thread / "comm").read_text().startswith("edge-search"):
-                    found.add(thread)
-        return found
+                count += (thread / "comm").read_text().startswith("edge-search")
+        return count
 
+    await wait_until(lambda: count_search_threads() == 0)  # those of other tests have ended
     async with open_vectors(f"edge:{tmp_path}") as vectors:
-        await vectors.prepare(VectorCollection("first", 2))
-        before = list_search_threads()
-        await vectors.prepare(VectorCollection("second", 2))
-        assert len(list_search_threads() - before) == 1
+        for number in range(1, 4):
+            await vectors.prepare(VectorCollection(f"collection-{number}", 2))
+        await wait_until(lambda: count_search_threads() >= 3)  # each names itself once it runs
+        assert count_search_threads() == 3
 
 
 async def test_a_folder_that_another_one_uses_is_refused_by_name(tmp_path: Path) -> None:

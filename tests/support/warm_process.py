@@ -237,6 +237,8 @@ def _run(job: Job, standard: list[int]) -> NoReturn:
     code: object = 0
     try:
         _set_up(job, standard)
+        if not hasattr(sys.modules.get(job.module), "__path__"):
+            sys.modules.pop(job.module, None)  # Python warns of a program that is imported before it runs
         runpy.run_module(job.module, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         code = ended.code
