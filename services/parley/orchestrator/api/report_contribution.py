@@ -73,12 +73,11 @@ def _describe_tool_call(call: ToolCall) -> str:
 def _measures(made: Contribution) -> str:
     reply, work = made.reply, made.work
     usage = reply.usage
-    model = inline(answering_model(reply))
-    measured = [model] if model else []
-    measured += (
+    measured = [
+        inline(answering_model(reply)),
         span(seconds_of(reply.latency)),
         f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out",
-    )
+    ]
     if made.attempt > 1:
         measured.append(f"attempt {made.attempt}")
     if reply.truncated:
@@ -90,4 +89,4 @@ def _measures(made: Contribution) -> str:
         measured.append(f"{reply.characters_cut:,} characters too long, and cut")
     if reply.prompt_characters_left_out:
         measured.append(f"{reply.prompt_characters_left_out:,} characters of its prompt left out")
-    return " · ".join(measured)
+    return " · ".join(filter(None, measured))

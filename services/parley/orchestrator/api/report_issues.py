@@ -22,21 +22,17 @@ def issues_section(page: ReportPage) -> Iterator[str]:
     if not issues:
         return
     yield "## Issues"
-    still_open: list[TrackedIssue] = []
-    taken: list[TrackedIssue] = []
-    for each in issues:
-        (still_open if each.is_open else taken).append(each)
+    taken = sum(not each.is_open for each in issues)
     yield (
-        f"{len(taken)} of {len(issues)} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
+        f"{taken} of {len(issues)} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
         " with 10 the proposal must not be used, 1 is a matter of taste."
     )
-    ordered = [*sorted(still_open, key=_place), *sorted(taken, key=_place)]
-    yield table(_HEAD, (_cells(page.names, each) for each in ordered))
+    yield table(_HEAD, (_cells(page.names, each) for each in sorted(issues, key=_place)))
 
 
-def _place(each: TrackedIssue) -> int:
+def _place(each: TrackedIssue) -> tuple[bool, int]:
     severity = each.severity
-    return -1 if severity is None else -severity
+    return (not each.is_open, -1 if severity is None else -severity)
 
 
 def _cells(names: Names, each: TrackedIssue) -> tuple[str, ...]:

@@ -44,25 +44,25 @@ def is_english(text: str) -> bool:
 def patterns_in(text: str) -> list[RhetoricalMark]:
     """Return the patterns of a text, in the order of the table; those of words only if it is English."""
     plain = _without_quotations(text)
-    by_words = _find_marks(plain, _convert_to_lower(plain), _PATTERNS) if is_english(plain) else []
+    by_words = _find_marks(plain, _lower_ascii(plain), _PATTERNS) if is_english(plain) else []
     return [*by_words, *_find_marks(plain, plain, _SIGNS)]
 
 
 def fallacies_in(text: str) -> list[RhetoricalMark]:
     """Return the fallacies of an English text, in the order of the table; none that is denied or quoted."""
     plain = _without_quotations(text)
-    return _find_marks(plain, _convert_to_lower(plain), _FALLACIES, _is_asserted) if is_english(plain) else []
+    return _find_marks(plain, _lower_ascii(plain), _FALLACIES, _is_asserted) if is_english(plain) else []
 
 
 def count_of(text: str, names: Sequence[str]) -> int:
     """Return how often an English text shows these patterns, which are found by words."""
-    lowered = _convert_to_lower(text[:MAX_CHARACTERS])
+    lowered = _lower_ascii(text[:MAX_CHARACTERS])
     return sum(1 for name in names for _ in _PATTERNS[name].finditer(lowered))
 
 
 def _compile(phrases: Sequence[str]) -> re.Pattern[str]:
     """Return the expression of phrases; nothing in it repeats without a bound."""
-    words = "|".join(re.escape(_convert_to_lower(each)).replace(r"\ ", " ") for each in phrases)
+    words = "|".join(re.escape(_lower_ascii(each)).replace(r"\ ", " ") for each in phrases)
     for written, meant in (
         (r"\(", "(?:"),
         (r"\)", ")"),
@@ -72,9 +72,7 @@ def _compile(phrases: Sequence[str]) -> re.Pattern[str]:
         (" ", r"\s{1,3}"),
     ):
         words = words.replace(written, meant)
-    first = "".join(
-        sorted({each for phrase in phrases for each in _first_characters(_convert_to_lower(phrase))})
-    )
+    first = "".join(sorted({each for phrase in phrases for each in _first_characters(_lower_ascii(phrase))}))
     return re.compile(rf"(?<!\w)(?=[{first}])(?:{words})(?!\w)")
 
 
@@ -87,7 +85,7 @@ def _first_characters(phrase: str) -> set[str]:
     return {each[0] for each in phrase[1 : phrase.index(")")].split("|")}
 
 
-def _convert_to_lower(text: str) -> str:
+def _lower_ascii(text: str) -> str:
     """Return a text in lower case, as far as it is ASCII, so that every place stays the same."""
     return text.translate(_LOWER)
 

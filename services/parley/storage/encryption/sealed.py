@@ -16,8 +16,6 @@ if TYPE_CHECKING:  # imported on use: most systems on one machine encrypt nothin
 
 MARK: Final = b"\x00\xb1\xe9\x9cPS\xd7\x01"
 """Its last byte is the version of the form."""
-_MARK_BEGIN: Final = MARK[:1]
-_MARK_REST: Final = MARK[1:]
 KEY_BYTES: Final = 32
 _ID_END: Final = len(MARK) + 8
 _NONCE_END: Final = _ID_END + 12
@@ -25,9 +23,9 @@ _NONCE_END: Final = _ID_END + 12
 
 def is_sealed(stored: bytes) -> bool:
     """Return whether bytes are sealed. A mark with one wrong byte is a damaged one, not plain bytes."""
-    if stored[:1] != _MARK_BEGIN:  # so begin plain bytes, and there are many of them
-        return stored[1 : len(MARK)] == _MARK_REST
     mark = stored[: len(MARK)]
+    if mark[:1] != MARK[:1]:  # so begin plain bytes, and there are many of them
+        return mark[1:] == MARK[1:]
     return mark == MARK or (len(mark) == len(MARK) and sum(map(ne, mark, MARK)) == 1)
 
 
