@@ -104,15 +104,21 @@ async def test_a_debate_that_is_recorded_while_another_starts_a_pattern_is_count
     assert sorted(await list_all(patterns)) == [("A secret.", 1), ("No cost.", 2), ("No rollback.", 1)]
 
 
+async def open_stopping(kept: KeptPatterns) -> tuple[StoppingDocuments, Patterns]:
+    """Open patterns that count a debate, with documents whose writes a test can stop."""
+    documents = StoppingDocuments(kept.documents, Writes())
+    patterns = Patterns(documents, kept.meanings, alone=True)
+    await patterns.apply("acme", FIRST, write_together)
+    return documents, patterns
+
+
 @pytest.mark.parametrize("lost", [True, False], ids=["before-a-write", "after-a-write"])
 @pytest.mark.parametrize("waiting", [64, 2])
 async def test_it_looks_again_after_a_change_that_was_stopped(
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch, waiting: int, *, lost: bool
 ) -> None:
     monkeypatch.setattr(patterns_module, "MAX_WAITING", waiting)
-    documents = StoppingDocuments(kept.documents, Writes())
-    patterns = Patterns(documents, kept.meanings, alone=True)
-    await patterns.apply("acme", FIRST, write_together)
+    documents, patterns = await open_stopping(kept)
     for limit in range(4):
         for change in (partial(patterns.apply, write=write_together), patterns.remove):
             documents.writes = Writes(limit, lost)
@@ -128,9 +134,7 @@ async def test_it_looks_again_after_a_removal_that_was_stopped(
     kept: KeptPatterns, monkeypatch: pytest.MonkeyPatch, waiting: int, *, lost: bool
 ) -> None:
     monkeypatch.setattr(patterns_module, "MAX_WAITING", waiting)
-    documents = StoppingDocuments(kept.documents, Writes())
-    patterns = Patterns(documents, kept.meanings, alone=True)
-    await patterns.apply("acme", FIRST, write_together)
+    documents, patterns = await open_stopping(kept)
     for limit in range(8):
         await patterns.apply("acme", SECOND, write_together)
         documents.writes = Writes(limit, lost)
