@@ -1,4 +1,4 @@
-"""A gateway for tests, over real gRPC or without a socket: answers follow from step keys, faults from a script, and a ledger keeps all calls.
+"""A gateway for tests, over real gRPC or without a socket: answers follow from step keys, and a ledger keeps all calls.
 
 The other services that a debate meets stand beside it, as plain as can be.
 """
@@ -8,7 +8,7 @@ import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ import grpc
 
 from parley.runtime.direct.channel import direct_channel, identify_service
 from parley.runtime.direct.server import DirectServer
-from parley.runtime.errors import DRAINING, ParleyError, failed_precondition, not_found, unavailable
+from parley.runtime.errors import ParleyError, failed_precondition, not_found, unavailable
 from parley.runtime.identity.guard import OPEN, Guard
 from parley.runtime.server import RunningServer, ServerSettings, Service, start_server
 from parley.runtime.server_interceptors import CallInterceptor
@@ -31,40 +31,8 @@ from parley.v1 import (
 from tests.support.grounding_answers import asks_for_grounds, grounds
 from tests.support.grouping_answers import asks_for_groups, group_alike
 from tests.support.scripted_answers import answer_text, criticism, judgement
+from tests.support.scripted_faults import ScriptedFaults
 from tests.support.scripted_services import services_beside
-
-_CODES = {
-    "PROVIDER_AUTH": grpc.StatusCode.PERMISSION_DENIED,
-    "PROVIDER_QUOTA": grpc.StatusCode.RESOURCE_EXHAUSTED,
-    "PROVIDER_RATE_LIMIT": grpc.StatusCode.RESOURCE_EXHAUSTED,
-    "PROVIDER_UNAVAILABLE": grpc.StatusCode.UNAVAILABLE,
-    "PROVIDER_UNREACHABLE": grpc.StatusCode.UNAVAILABLE,
-    "NO_ROUTE_AVAILABLE": grpc.StatusCode.UNAVAILABLE,
-    "UNKNOWN_ROUTE": grpc.StatusCode.NOT_FOUND,
-    "CALL_TIMEOUT": grpc.StatusCode.DEADLINE_EXCEEDED,
-    "CALL_CANCELLED": grpc.StatusCode.CANCELLED,
-    "ENCRYPTION_KEY_MISSING": grpc.StatusCode.FAILED_PRECONDITION,
-    "BAD_REQUEST": grpc.StatusCode.FAILED_PRECONDITION,
-    "CONTEXT_OVERFLOW": grpc.StatusCode.FAILED_PRECONDITION,
-    "INVALID_STRUCTURED_ANSWER": grpc.StatusCode.FAILED_PRECONDITION,
-}
-
-
-def refusal(reason: str = "BAD_REQUEST", message: str = "the provider said no") -> ParleyError:
-    """A failure that is an answer of the gateway, and so an outcome of the step."""
-    metadata = {
-        "route": "p/m",
-        "input_tokens": "3",
-        "output_tokens": "0",
-        "requests": "2",
-        "cost_micros": "5",
-    }
-    return ParleyError(_CODES[reason], reason, message, metadata)
-
-
-def away() -> ParleyError:
-    """Trouble on the way to the gateway, which is no outcome."""
-    return unavailable(DRAINING, "this server is stopping; resume on another one")
 
 
 @dataclass(slots=True)
@@ -92,29 +60,7 @@ class StepRequest:
         return self.step, self.attempt
 
 
-@dataclass(slots=True)
-class Fault:
-    """What befalls the calls of steps that match `pattern`: `times` of them, of one attempt or (None) of any."""
-
-    pattern: str
-    error: ParleyError
-    attempt: int | None = None
-    times: int | None = None
-
-
-@dataclass(slots=True)
-class Hold:
-    """Calls of steps that match `pattern` hang until it is released."""
-
-    pattern: str
-    reached: asyncio.Event = field(default_factory=asyncio.Event)
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def release(self) -> None:
-        self.released.set()
-
-
-class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
+class ScriptedGateway(ScriptedFaults, gateway_pb2_grpc.GatewayServiceServicer):
     """Answers at once unless its script says otherwise.
 
     Attributes:
@@ -157,6 +103,7 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
     """
 
     def __init__(self, agents: Sequence[agent_pb2.Agent] = ()) -> None:
+        super().__init__()
         self.agents = tuple(agents) or (
             *(agent_pb2.Agent(id=name, name=name.title(), role="architect") for name in ("ada", "bo", "cy")),
             agent_pb2.Agent(id="judge", name="Judge", role="judge"),
@@ -210,44 +157,10 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         self.own_server = ""
         self.demonstration = False
         self.metadata: list[dict[str, str]] = []
-        self._faults: list[Fault] = []
-        self._holds: list[Hold] = []
         self._stops: defaultdict[tuple[str, str, int], asyncio.Event] = defaultdict(asyncio.Event)
         self._came = asyncio.Event()
         self.documents: dict[str, str] = {}
         self.missed = self.sent = 0
-
-    def fail(
-        self,
-        pattern: str,
-        error: ParleyError | None = None,
-        *,
-        attempt: int | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        """Let calls fail; by default with an agent's final failure."""
-        fault = Fault(pattern, error or refusal(), attempt, times)
-        self._faults.append(fault)
-        return fault
-
-    def mend(self) -> None:
-        """Forget all faults."""
-        self._faults.clear()
-
-    def hold(self, pattern: str) -> Hold:
-        """Let calls hang until the hold is released."""
-        hold = Hold(pattern)
-        self._holds.append(hold)
-        return hold
-
-    def holds(self, pattern: str) -> list[Hold]:
-        """The holds of this pattern; `weights` holds up what ratings say of votes."""
-        return [hold for hold in self._holds if hold.pattern == pattern]
-
-    def release(self, pattern: str) -> None:
-        """Release the holds of this pattern."""
-        for hold in self.holds(pattern):
-            hold.release()
 
     def steps(self, pattern: str = "*") -> list[str]:
         """The steps that were asked so far, in order, with repetitions."""
@@ -341,8 +254,9 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
                     route_attempt=1, offset=offset, text=text[offset : offset + size]
                 )
                 yield gateway_pb2.GenerateResponse(delta=piece)
-            await self._held(asked)
-            self._fall_on(asked)
+            stop = self._stops[asked.debate, asked.step, asked.attempt]
+            await self.wait_for_release(asked.step, stop)
+            self.raise_fault(asked.step, asked.attempt)
             asked.end = "answered"
             written, truncated = self.used.get(asked.step, (None, False))
             usage = self.usage(asked.step)
@@ -458,32 +372,6 @@ class ScriptedGateway(gateway_pb2_grpc.GatewayServiceServicer):
         if asks_for_groups(json.loads(asked.schema)):
             return self.grouping(asked)
         return self.judge(asked.schema)
-
-    async def _held(self, asked: StepRequest) -> None:
-        for hold in self._holds:
-            if fnmatchcase(asked.step, hold.pattern):
-                hold.reached.set()
-                await self._released(hold, asked)
-
-    async def _released(self, hold: Hold, asked: StepRequest) -> None:
-        """Wait until the hold is released. A call that is stopped meanwhile fails."""
-        stop = self._stops[asked.debate, asked.step, asked.attempt]
-        waits = [asyncio.ensure_future(each.wait()) for each in (hold.released, stop)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-        if stop.is_set():
-            raise refusal("CALL_CANCELLED", "the call was cancelled")
-
-    def _fall_on(self, asked: StepRequest) -> None:
-        for fault in self._faults:
-            fits = fnmatchcase(asked.step, fault.pattern) and fault.attempt in (None, asked.attempt)
-            if fits and fault.times != 0:
-                if fault.times is not None:
-                    fault.times -= 1
-                raise fault.error
 
 
 def scripted_judge(

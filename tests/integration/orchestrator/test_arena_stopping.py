@@ -38,7 +38,7 @@ from tests.support.arena_debates import ArenaScript, arena_settings, arena_spec,
 from tests.support.debate_logs import outcome_of
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_limits
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 from tests.support.scripted_services import unsure_until_settled
 
 

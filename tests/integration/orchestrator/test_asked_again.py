@@ -9,7 +9,7 @@ from parley.orchestrator.log.envelope import Envelope
 from tests.support.debate_logs import check_log, leave_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate, make_limits
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 
 CRITIQUE = "round/1/critique/bo/of/ada"
 

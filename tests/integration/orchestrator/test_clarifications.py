@@ -14,7 +14,8 @@ from parley.v1.event_pb2 import CheckpointOpened, Concluded, Warned
 from tests.support.debate_logs import check_log, run_debate
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 class Curious(ScriptedGateway):

@@ -11,7 +11,8 @@ from parley.v1 import agent_pb2, debate_pb2
 from parley.v1.debate_pb2 import DEBATE_STATUS_COMPLETED, DEBATE_STATUS_FAILED
 from parley.v1.panel_pb2 import SYNTHESIS_METHOD_VOTING
 from tests.support.orchestration import Orchestrator, make_debate, orchestrating
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.stopping import Play
 
 TEAM = ("ada", "bo", "cy")

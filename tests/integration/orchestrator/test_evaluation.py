@@ -27,7 +27,8 @@ from parley.v1.evaluation_pb2 import EVALUATION_DIMENSION_SECURITY, EvaluatedDeb
 from parley.v1.orchestrator_pb2 import CreateDebateRequest, CreateDebateResponse, GetReportRequest
 from tests.support.orchestration import Orchestrator, failure_of, orchestrating
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 ABSENT = "deb-20260101-000000-aaaaaaaa"
 SECURITY = {"ada": 9, "bo": 4, "cy": 14}

@@ -9,7 +9,8 @@ import pytest
 from parley.runtime.errors import is_transport
 from parley.v1 import debate_pb2, orchestrator_pb2
 from tests.support.orchestration import Orchestrator, failure_of, kind_of, until
-from tests.support.scripted_gateway import ScriptedGateway, away
+from tests.support.scripted_faults import away
+from tests.support.scripted_gateway import ScriptedGateway
 
 PAUSE: dict[str, Any] = {"pause": debate_pb2.Pause()}
 RESUME: dict[str, Any] = {"resume": debate_pb2.Resume()}

@@ -14,7 +14,8 @@ from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_debate, make_limits, with_spec
 from tests.support.prompt_parts import quote_documents
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 QUESTION = "How do otters sleep?"
 SLEEP = "Otters hold hands while they sleep."

@@ -26,7 +26,8 @@ from tests.support.every_format import in_every_format
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_debate, make_limits, orchestrating
 from tests.support.prompt_parts import quote_documents
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.tool_server import ANSWER, plain_tool_server, tool_server
 from tests.support.tool_server import ATTACK as TOLD_BY_A_TOOL
 from tests.support.web_server import fetcher_of, web_server

@@ -39,7 +39,8 @@ from tests.support.orchestration import (
     until,
     with_fields,
 )
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 SPEC = make_debate(2, 1)
 TIMER_SECONDS = 60.0

@@ -20,7 +20,8 @@ from tests.support.debate_logs import leave_log, run_debate
 from tests.support.manual_clock import ManualClock
 from tests.support.moderated_debates import ModeratedScript, moderated_spec
 from tests.support.orchestration import backstage, make_debate, make_limits
-from tests.support.scripted_gateway import ScriptedGateway, StepRequest, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway, StepRequest
 
 
 async def test_of_drafts_alone_one_with_the_position_of_most_stands_in(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from parley.v1.event_pb2 import Concluded, LimitReached, Paused, StepFailed, Ste
 from tests.support.debate_logs import check_log, leave_log, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import TENANT, Backstage, Replica, backstage, make_debate, make_limits, until
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 
 LATE = "round/1/critique/bo/of/ada"
 

@@ -18,7 +18,8 @@ from tests.support.checked_format import CHECKED_FORMATS, make_checked_debate
 from tests.support.debate_logs import find_concluded, outcomes
 from tests.support.orchestration import make_debate, make_limits
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import SMALL, formats_with_small
 from tests.support.stopping import Play
 

@@ -15,7 +15,8 @@ from tests.support.debate_logs import check_log, outcome_of, run_debate
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import backstage, make_debate, until
 from tests.support.scripted_answers import criticism
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 
 class Voters(ScriptedGateway):

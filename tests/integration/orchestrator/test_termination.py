@@ -16,7 +16,8 @@ from parley.v1.panel_pb2 import TERMINATION_RULE_QUALITY, Termination
 from tests.integration.orchestrator.around import AGREE, TWO, Around, create, follow, get_closed, value
 from tests.support.orchestration import WITHIN, Orchestrator, failure_of
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 
 AGREES, DISAGREES = (json.dumps({"issues": [], "agrees": agrees}) for agrees in (True, False))
 """What critics say."""

@@ -7,7 +7,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.support.orchestration import Orchestrator
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.spans import forget_spans, spans_when
 
 GENERATE = "parley.v1.GatewayService/Generate"

@@ -9,7 +9,7 @@ from tests.integration.orchestrator.limited_debates import failure, make_limited
 from tests.support.debate_logs import check_log, find_concluded, outcomes
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, Replica, until
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 
 
 async def test_providers_that_come_back_are_waited_for_and_the_debate_goes_on_by_itself(

@@ -11,7 +11,8 @@ from tests.support.orchestration import (
     make_limits,
     with_spec,
 )
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.small_format import (
     SMALL,
     SMALL_2,

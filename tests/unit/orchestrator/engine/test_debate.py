@@ -38,7 +38,7 @@ from parley.v1.memory_pb2 import PastDebate, RecallRequest
 from tests.support.interventions import intervention
 from tests.support.manual_clock import ManualClock
 from tests.support.orchestration import Backstage, agent, backstage, make_debate, until
-from tests.support.scripted_gateway import away, refusal
+from tests.support.scripted_faults import away, refusal
 from tests.unit.orchestrator.made_logs import foreign_entry
 
 WORK = Work(activity="proposal", agent_id="ada", round=1)

@@ -33,7 +33,8 @@ from parley.v1.panel_pb2 import (
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, backstage, make_debate
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import ScriptedGateway, refusal
+from tests.support.scripted_faults import refusal
+from tests.support.scripted_gateway import ScriptedGateway
 from tests.unit.orchestrator.model.test_open_issues import make_critique, make_refinement
 
 UNDISPUTED = Termination(rule=TERMINATION_RULE_UNDISPUTED)

@@ -18,7 +18,7 @@ from parley.v1.panel_pb2 import (
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, agent, make_debate
 from tests.support.scripted_answers import judgement
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 from tests.unit.orchestrator.formats.panel.held_panels import find_outcome, hold_debate
 
 

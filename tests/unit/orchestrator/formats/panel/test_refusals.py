@@ -9,7 +9,7 @@ from parley.v1.debate_pb2 import DebateFailure
 from parley.v1.event_pb2 import DebateFailed
 from tests.support.debate_logs import check_log
 from tests.support.orchestration import Backstage, Replica, agent, make_debate
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 
 FIRST = "requirements"
 """The first step of a panel's judge; it needs no other."""

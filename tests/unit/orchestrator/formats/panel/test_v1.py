@@ -30,7 +30,7 @@ from parley.v1.panel_pb2 import (
 from tests.support.debate_logs import check_log, outcomes
 from tests.support.orchestration import Backstage, Replica, agent, backstage, make_debate
 from tests.support.scripted_answers import answer_text
-from tests.support.scripted_gateway import refusal
+from tests.support.scripted_faults import refusal
 from tests.unit.orchestrator.formats.panel.held_panels import hold_debate
 
 
