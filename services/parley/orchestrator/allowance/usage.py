@@ -121,13 +121,27 @@ class TenantUsage:
         return known.watches + known.other_watches
 
     async def count(
-        self, tenant: str, *, requests: int = 0, tokens: int = 0, cost_micros: int = 0, stored_bytes: int = 0
+        self,
+        tenant: str,
+        *,
+        key: str = "",
+        requests: int = 0,
+        tokens: int = 0,
+        cost_micros: int = 0,
+        stored_bytes: int = 0,
     ) -> None:
-        """Add to the counts of a tenant."""
-        known = await self._get_tenant(tenant)
+        """Add to the counts of a tenant; tokens and cost to those of a key with a budget, too. If it is cancelled, nothing is counted."""
         day, minute = self._now()
-        added = UsageCounts(day, tokens, cost_micros, minute, requests, stored_bytes)
-        known.new = known.new.at(day, minute).plus(added)
+        used = UsageCounts(day, tokens, cost_micros, minute)
+        added = {tenant: replace(used, requests=requests, stored_bytes=stored_bytes)}
+        if key:
+            added[key_account(tenant, key)] = used
+        loaded = {each: await self._get_tenant(each) for each in added}
+        for each, counts in added.items():
+            known = self._tenants.setdefault(
+                each, loaded[each]
+            )  # one may be forgotten while another is loaded
+            known.new = known.new.at(day, minute).plus(counts)
 
     @contextmanager
     def track_watch(self, tenant: str) -> Iterator[None]:
@@ -267,9 +281,7 @@ class MeteredLog:
             self._remember(log, summed.budget_key_id)
         # Read before anything is counted: an append whose writer is stopped meanwhile comes again.
         key = await self._find_budget_key(log) if tokens or cost else ""
-        await self._usage.count(_tenant(log), tokens=tokens, cost_micros=cost, stored_bytes=size)
-        if key:
-            await self._usage.count(key_account(_tenant(log), key), tokens=tokens, cost_micros=cost)
+        await self._usage.count(_tenant(log), key=key, tokens=tokens, cost_micros=cost, stored_bytes=size)
 
     async def _find_budget_key(self, log: str) -> str:
         """Return the key whose budget the calls of a debate count against; empty if there is none, or the store does not answer."""

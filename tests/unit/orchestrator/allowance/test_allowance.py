@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpc import StatusCode
@@ -208,7 +209,7 @@ async def test_no_tenant_waits_behind_all_that_another_reads(store: Store, clock
     [({"tokens": 10}, "KEY_TOKENS"), ({"cost_micros": 20}, "KEY_COST"), ({"tokens": 9}, "")],
 )
 async def test_a_key_that_has_used_up_its_budget_asks_for_no_debate_until_the_day_ends(
-    store: Store, clock: ManualClock, used: dict[str, int], reason: str
+    store: Store, clock: ManualClock, used: dict[str, Any], reason: str
 ) -> None:
     found = allowance(store, clock)
     budget = KeyBudget(tokens_per_day=10, cost_micros_per_day=20)

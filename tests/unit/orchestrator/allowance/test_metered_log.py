@@ -1,8 +1,9 @@
 """What is appended counts for its tenant: bytes, tokens and money, of calls that were stopped too."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.passing_log import PassingLog
 from tests.unit.orchestrator.made_logs import CREATED, log, make_failure, make_success
 
+KEY = "0123456789ab"
 USED = Usage(input_tokens=10, output_tokens=5, cost_micros=100, requests=1)
 STOPPED = [StoppedCall(step="1", attempt=1, usage=USED), StoppedCall(step="2", attempt=1)]
 WORK = Work(activity="proposal", agent_id="ada", round=1)
@@ -52,17 +54,17 @@ async def test_calls_of_a_debate_that_a_key_with_a_budget_asked_for_count_for_th
 ) -> None:
     created = Event()
     created.CopyFrom(CREATED)
-    created.debate_created.budget_key_id = "0123456789ab"
+    created.debate_created.budget_key_id = KEY
     entries = [
         each.entry for each in log(created, make_success(WORK, "text", usage=USED), Paused(stopped=STOPPED))
     ]
     use = TenantUsage(store.documents, ManualClock(), "one")
     await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", tuple(entries[:2])))
     await MeteredLog(store.log, use).append("acme/deb-1", Record(3, "second", tuple(entries[2:])))
-    for account in ("acme", key_account("acme", "0123456789ab")):
+    for account in ("acme", key_account("acme", KEY)):
         used = await use.get_counts(account)
         assert (used.tokens, used.cost_micros) == (30, 200)
-    assert (await use.get_counts(key_account("acme", "0123456789ab"))).stored_bytes == 0
+    assert (await use.get_counts(key_account("acme", KEY))).stored_bytes == 0
 
 
 async def test_a_log_whose_data_key_is_damaged_is_deleted(tmp_path: Path) -> None:
@@ -77,10 +79,7 @@ async def test_a_log_whose_data_key_is_damaged_is_deleted(tmp_path: Path) -> Non
 
 
 async def test_what_is_appended_again_since_its_writer_was_stopped_counts_once(store: Store) -> None:
-    created = Event()
-    created.CopyFrom(CREATED)
-    created.debate_created.budget_key_id = "0123456789ab"
-    entries = [each.entry for each in log(created, make_success(WORK, "text", usage=USED))]
+    entries = _make_budgeted_log()
     await store.log.append("acme/deb-1", Record(1, "first", tuple(entries[:1])))
     use, reading = TenantUsage(store.documents, ManualClock(), "one"), asyncio.Event()
 
@@ -96,3 +95,39 @@ async def test_what_is_appended_again_since_its_writer_was_stopped_counts_once(s
     await asyncio.wait({writing})
     await MeteredLog(store.log, use).append("acme/deb-1", second)
     assert (await use.get_counts("acme")).tokens == 15
+
+
+async def test_what_is_appended_again_since_its_writer_was_stopped_as_it_counted_counts_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account of the key is still to be loaded as the writer is stopped."""
+    use, loading, account = (
+        TenantUsage(store.documents, ManualClock(), "one"),
+        asyncio.Event(),
+        key_account("acme", KEY),
+    )
+    read = use._read_stored
+
+    async def hold(tenant: str) -> Mapping[str, Any]:
+        if tenant != account or loading.is_set():
+            return await read(tenant)
+        loading.set()
+        return await asyncio.Future()
+
+    monkeypatch.setattr(use, "_read_stored", hold)
+    metered, record = MeteredLog(store.log, use), Record(1, "first", tuple(_make_budgeted_log()))
+    writing = asyncio.create_task(metered.append("acme/deb-1", record))
+    await asyncio.wait_for(loading.wait(), 30)
+    writing.cancel()
+    await asyncio.wait({writing})
+    await metered.append("acme/deb-1", record)
+    for each in ("acme", account):
+        assert (await use.get_counts(each)).tokens == 15
+
+
+def _make_budgeted_log() -> list[bytes]:
+    """Return the entries of a debate with one call, which counts against the budget of a key."""
+    created = Event()
+    created.CopyFrom(CREATED)
+    created.debate_created.budget_key_id = KEY
+    return [each.entry for each in log(created, make_success(WORK, "text", usage=USED))]
