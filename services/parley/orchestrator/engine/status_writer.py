@@ -79,11 +79,12 @@ class StatusWriter:
     async def renew_lease(self, heartbeat: int) -> bool:
         """Renew the owner's lease, and mark a limit that was reached as news. Return False if the record has a later claim."""
         recorded = self._journal.recorded
-        # It is none before it is durable: whoever looks into the log would not find it.
+        # Neither a limit nor a cost is told before it is durable: whoever looks into the log would not find it.
+        told = {"cost_micros": self._cost()} if self._journal.has_durable_outcomes else {}
         has_news = recorded.ending != self._ending and recorded.ending_sequence <= self._journal.sequence
         ending = recorded.ending if has_news else self._ending
         is_claimed = await self._index.renew_lease(
-            self._record, self._journal.epoch, heartbeat, self._now(), self._cost(), has_news=has_news
+            self._record, self._journal.epoch, heartbeat, self._now(), told, has_news=has_news
         )
         self._ending = ending
         return is_claimed

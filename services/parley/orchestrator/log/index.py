@@ -278,17 +278,12 @@ class DebateIndex:
         epoch: int,
         heartbeat: int,
         alive: str,
-        cost_micros: int | None,
+        told: Mapping[str, int | None],
         *,
         has_news: bool = False,
     ) -> bool:
-        """Write a heartbeat of the owner of an epoch. Return False if the record has a later claim."""
-        changes = {
-            "heartbeat": heartbeat,
-            "alive": alive,
-            "address": self.address,
-            "cost_micros": cost_micros,
-        }
+        """Write a heartbeat of the owner of an epoch, and `told`, fields of the record. Return False if the record has a later claim."""
+        changes = {"heartbeat": heartbeat, "alive": alive, "address": self.address, **told}
         return await self.write(_update_owned(record, epoch, changes, alive if has_news else ""))
 
     def plan_status(

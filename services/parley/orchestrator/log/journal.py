@@ -111,6 +111,11 @@ class Journal:
         """Whether another version may have started this debate, and may still be able to continue it."""
         return self.epoch > self.recorded.attempt_epoch and self.recorded.claims < _MAX_CLAIMS
 
+    @property
+    def has_durable_outcomes(self) -> bool:
+        """Whether all outcomes so far are durable."""
+        return self.sequence >= self._last_outcome
+
     async def claim(
         self,
         owner: str,
@@ -178,7 +183,7 @@ class Journal:
 
     async def write_outcomes(self, *, may_wait: bool = False) -> None:
         """Wait until all outcomes so far, and what others append, are durable. If they `may_wait`, others are expected, and are given a moment to come along."""
-        if self.sequence < self._last_outcome:
+        if not self.has_durable_outcomes:
             if may_wait:
                 self._wake_within(_COMPANY_SECONDS)
             else:

@@ -18,8 +18,11 @@ from parley.orchestrator.log.journal import Journal
 from parley.orchestrator.model.limits import TOKEN_BUDGET
 from parley.storage.opening import open_store
 from parley.storage.ports import StoreUnavailableError
+from parley.v1.agent_pb2 import Usage
+from parley.v1.debate_pb2 import Work
 from parley.v1.event_pb2 import Closed, Concluded, DebateCreated, LimitReached
 from tests.support.manual_clock import ManualClock
+from tests.unit.orchestrator.made_logs import make_success
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 
@@ -31,6 +34,12 @@ class Owned(Struct, frozen=True):
     journal: Journal
     writer: StatusWriter
     noticed: list[str]
+
+    async def cost(self) -> int | None:
+        """Return what the index says that it costs."""
+        found = await self.index.get("t", "deb")
+        assert found is not None
+        return found.cost_micros
 
     async def said(self) -> tuple[str, bool, str | None]:
         """Return what the index says: the status, whether the debate needs an owner, and its owner."""
@@ -116,6 +125,17 @@ async def test_a_limit_is_news_once_it_is_durable(tmp_path: Path) -> None:
         assert await debate.writer.renew_lease(3)
         assert await debate.writer.renew_lease(4)
     assert debate.noticed == ["deb"]
+
+
+async def test_lists_tell_what_a_debate_costs_once_that_is_durable(tmp_path: Path) -> None:
+    async with own_debate(tmp_path) as debate:
+        work, used = Work(activity="proposal", agent_id="ada", round=1), Usage(cost_micros=100, requests=1)
+        debate.journal.record(make_success(work, "text", usage=used))
+        assert await debate.writer.renew_lease(2)
+        assert await debate.cost() != 100, "whoever looked into the log would not find the call"
+        await debate.journal.wait_until_written()
+        assert await debate.writer.renew_lease(3)
+        assert await debate.cost() == 100
 
 
 async def test_a_limit_that_a_store_that_is_away_was_not_told_of_is_news_later(
