@@ -112,7 +112,8 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
 def _list_untold(debate: Debate) -> Iterator[FailedContribution]:
     """Yield the failures of agents, and those of services that no warning tells."""
     for each in debate.failures:
-        if each.work.agent_id or not any(each.message in warning for warning in debate.warnings):
+        is_told = each.message and any(each.message in warning for warning in debate.warnings)
+        if each.work.agent_id or not is_told:
             yield each
 
 

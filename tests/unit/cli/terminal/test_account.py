@@ -269,10 +269,12 @@ def test_an_overview_lists_the_failures_of_agents_and_those_of_services_that_no_
     state = Debate(warnings=["past debates could not be recalled: memory is away"])
     state.failures.add(work=Work(activity="recall"), reason="MEMORY_AWAY", message="memory is away")
     state.failures.add(work=Work(activity="record"), reason="RATINGS_AWAY", message="ratings are away")
+    state.failures.add(work=Work(activity="assessment"), reason="CONVERGENCE_AWAY")
     state.failures.add(work=Work(activity="proposal", agent_id="ada", round=1), reason="X", message="No.")
-    assert list(overview_lines(state, "", alone=False))[-3:] == [
+    assert list(overview_lines(state, "", alone=False))[-4:] == [
         "Warning    past debates could not be recalled: memory is away",
         "Failed     record: RATINGS_AWAY: ratings are away",
+        "Failed     assessment: CONVERGENCE_AWAY: ",
         "Failed     ada in round 1 proposal: X: No.",
     ]
 
