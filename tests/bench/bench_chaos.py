@@ -1,10 +1,10 @@
-"""Debates on three orchestrators and two gateways while every service is killed, stopped, drained and cut off.
+"""Debates on two orchestrators and two gateways while every service is killed, stopped, drained and cut off.
 
 They are held in waves of a seed each, so that the store does not grow and what was found can be made again soon:
 `PARLEY_CHAOS_SEED=n` begins with that seed, and with `--quick` holds that wave alone. `PARLEY_CHAOS_DEBATES=n` holds about
 so many debates in place of 200. With `PARLEY_CHAOS_STORE=on` debates are of every format, models fail now and then, and the
 store is held, slowed (1 s a command), cut off and restarted as well; with `memory` so is one that answers from memory, many times faster, which
-can only be cut off where the other is restarted.
+can only be cut off where the other is restarted. With `sqlite` the embedded system holds such debates, and is killed and drained.
 """
 
 import os
@@ -13,14 +13,16 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
 
 from tests.bench.figures import main, table
 from tests.chaos.driver import Clients
-from tests.chaos.harness import Options, System, run_system
+from tests.chaos.embedded_system import run_embedded_system
+from tests.chaos.harness import ORCHESTRATORS, Options, System, run_system
 from tests.chaos.monkey import Chaos, Outcome, run_chaos
 from tests.contract.mongodb_server import Server
 from tests.contract.replica_set import run_replica_set
@@ -32,11 +34,16 @@ _DEBATES = 20
 _ALL_DEBATES = int(os.environ.get("PARLEY_CHAOS_DEBATES") or 200)
 _STORE = os.environ.get("PARLEY_CHAOS_STORE", "")
 _REPLICA_SET = "replica-set"
+_SQLITE = "sqlite"
+_LATENCY = 0.1
 _FAULTS = {"kill": 2, "stop": 1, "drain": 1, "cut": 1}
 """Of each wave, for each service."""
+_EMBEDDED_FAULTS = {"kill": 10, "drain": 5}
+"""Of each wave: as many as all services get."""
 _FORMATS = ("panel", "arena", "moderated")
 _STORE_FAULTS = {"hold": 2, "slow": 1, "cut": 2, "restart": 1}
-_STORE_OPTIONS = Options(latency=0.1, lease=4.0, gateway_lease=6.0, poll=1.0)
+_OPTIONS = Options(latency=_LATENCY, orchestrators=ORCHESTRATORS[:2])
+_STORE_OPTIONS = replace(_OPTIONS, lease=4.0, gateway_lease=6.0, poll=1.0)
 """Leases outlast a store that takes a second for a command."""
 
 
@@ -46,14 +53,7 @@ async def run(quick: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="parley-chaos-"))
     waves = 1 if quick else max(_ALL_DEBATES // _DEBATES, 1)
     outcomes, tracebacks = [], []
-    with ExitStack() as stack:
-        store = None
-        if _STORE == "memory":
-            store = Server(stack.enter_context(run_memory_mongodb()), "in memory")
-        elif _STORE == _REPLICA_SET:
-            store = stack.enter_context(run_replica_set())
-        options = _STORE_OPTIONS if _STORE else Options(latency=0.1)
-        system = stack.enter_context(run_system(folder, options, store=store))
+    with _run_system(folder) as system:
         for seed in range(first, first + waves):
             outcome = await _wave(system, seed)
             outcomes.append(outcome)
@@ -71,17 +71,38 @@ async def run(quick: bool) -> None:
     shutil.rmtree(folder)
 
 
+@contextmanager
+def _run_system(folder: Path) -> Iterator[System]:
+    with ExitStack() as stack:
+        if _STORE == _SQLITE:
+            yield stack.enter_context(run_embedded_system(folder, _LATENCY))
+            return
+        store = None
+        if _STORE == "memory":
+            store = Server(stack.enter_context(run_memory_mongodb()), "in memory")
+        elif _STORE == _REPLICA_SET:
+            store = stack.enter_context(run_replica_set())
+        options = _STORE_OPTIONS if _STORE else _OPTIONS
+        yield stack.enter_context(run_system(folder, options, store=store))
+
+
 async def _wave(system: System, seed: int) -> Outcome:
     system.make_ready()
     async with Clients(system) as clients:
-        chaos = Chaos(seed, debates=_DEBATES, faults=_FAULTS)
-        if _STORE:
-            faults = _STORE_FAULTS | ({"step-down": 2} if _STORE == _REPLICA_SET else {})
-            chaos = replace(chaos, at_once=10, formats=_FORMATS, store_faults=faults)
-        outcome = await run_chaos(system, clients, chaos)
+        outcome = await run_chaos(system, clients, _choose_chaos(seed))
     if not outcome.report.violations:
         system.forget()
     return outcome
+
+
+def _choose_chaos(seed: int) -> Chaos:
+    chaos = Chaos(seed, debates=_DEBATES, faults=_FAULTS)
+    if not _STORE:
+        return chaos
+    chaos = replace(chaos, at_once=10, formats=_FORMATS, models_fail=True)
+    if _STORE == _SQLITE:
+        return replace(chaos, faults=_EMBEDDED_FAULTS, gap=6.0)
+    return replace(chaos, store_faults=_STORE_FAULTS | ({"step-down": 2} if _STORE == _REPLICA_SET else {}))
 
 
 def _show(outcomes: list[Outcome]) -> None:

@@ -289,12 +289,14 @@ class _Paid:
         self._faults = [
             fault
             for fault in history.faults
-            if fault.service == "store"
+            if fault.service in ("store", "embedded")
             or (fault.service == "gateway" and (fault.kind != "cut" or fault.target.endswith(">store")))
             or (not stored_calls and fault.service in ("gateway", "orchestrator"))
         ]
 
-        self._owner_faults = [fault for fault in history.faults if fault.service in ("orchestrator", "store")]
+        self._owner_faults = [
+            fault for fault in history.faults if fault.service in ("orchestrator", "embedded", "store")
+        ]
 
     def check(self, events: Sequence[Envelope], calls: Sequence[ModelCall]) -> Found:
         """Check one debate's calls against its log."""

@@ -13,6 +13,7 @@ import aiohttp
 import grpc
 
 from parley.client import DebateSpec, ParleyClient, ParleyError
+from parley.client.access import channel_settings
 from parley.orchestrator.log.reading import log_name
 from parley.runtime.channel import channel
 from parley.runtime.errors import from_rpc_error, is_transport
@@ -93,7 +94,8 @@ class Clients:
     began: float = field(default_factory=time.monotonic)
 
     async def __aenter__(self) -> Self:
-        self._channel = channel(self.system.target())
+        target = self.system.target()
+        self._channel = channel(target, channel_settings(target, _TENANT))
         self._stub = orchestrator_pb2_grpc.OrchestratorServiceStub(self._channel)
         self.client = await ParleyClient(self.system.target(), patience=_PATIENCE).__aenter__()
         return self
@@ -171,7 +173,7 @@ class Clients:
         await self.wait_for_calls(0)
         told = [each.debate for each in self.accepted]
         others = await call_until_answered(self._list_others)
-        async with open_store(self.system.store_url, "orchestrator") as store:
+        async with open_store(self.system.store_url, "orchestrator", reading=True) as store:
             logs = {
                 debate: await store.log.read(log_name(_TENANT, debate), limit=100_000)
                 for debate in (*told, *others)

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -85,6 +86,11 @@ class System:
     _processes: dict[str, Process] = field(default_factory=dict)
     _fronts: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """All services; trouble of one group goes on beside that of the others."""
+        return self.options.orchestrators, GATEWAYS, OTHERS
+
     def target(self, *names: str) -> str:
         """Return the gRPC target of some services, or of all orchestrators, through their proxies."""
         return "ipv4:" + ",".join(
@@ -144,7 +150,7 @@ class System:
 
     def make_ready(self, name: str = "", *, crash: str = "") -> None:
         """Start whatever is dead; the service that is named starts anew, with a crash point if one is named."""
-        for each in SERVICES:
+        for each in chain(*self.groups):
             if each == name:
                 self.restart(each, crash=crash)
             elif not self.alive(each):
@@ -223,9 +229,9 @@ class System:
 
     def build(self) -> None:
         """Start everything."""
-        options, ports = self.options, free_ports()
+        ports = free_ports()
         store = urlsplit(self.store_url)
-        real = {name: next(ports) for name in (*options.orchestrators, *GATEWAYS, *OTHERS)}
+        real = {name: next(ports) for name in chain(*self.groups)}
         for name, port in real.items():
             self._fronts[name] = next(ports)
             self.proxies.add(name, self._fronts[name], ("127.0.0.1", port))
@@ -237,15 +243,7 @@ class System:
             "PARLEY_GRACE_SECONDS": "5",
             "PARLEY_LOG_LEVEL": "warning",
         }
-        model = next(ports)
-        self._add(
-            _MODEL_SERVER,
-            "tests.support.model_server",
-            model,
-            {},
-            ("--port", str(model), "--ledger", str(self.ledger), "--latency-ms", str(options.latency * 1000)),
-        )
-        endpoint = f"http://127.0.0.1:{model}/v1"
+        self._add_model_server(next(ports))
         for name, port in real.items():
             service = name.partition("-")[0]
             variables = {**common, "PARLEY_PORT": str(port)}
@@ -254,19 +252,44 @@ class System:
                 address = (store.hostname or "", store.port or 27017)
                 self.proxies.add(f"{name}>store", at, address, lingers=True)
                 variables["PARLEY_STORE"] = _route_through(self.store_url, at)
-            variables |= self._own(service, endpoint)
+            variables |= self._own(service)
             self._add(name, f"parley.{service}", port, variables)
-        for process in self._processes.values():
-            self._spawn(process, {})
-        for name in self._processes:
-            self._await(name)
+        self._start_all()
 
     def clear_away(self) -> None:
         """End every process, stopped ones too."""
         for process in self._processes.values():
             end(process)
 
-    def _own(self, service: str, endpoint: str) -> dict[str, str]:
+    def _add_model_server(self, port: int) -> None:
+        latency = str(self.options.latency * 1000)
+        arguments = ("--port", str(port), "--ledger", str(self.ledger), "--latency-ms", latency)
+        self._add(_MODEL_SERVER, "tests.support.model_server", port, {}, arguments)
+
+    def _start_all(self) -> None:
+        for process in self._processes.values():
+            self._spawn(process, {})
+        for name in self._processes:
+            self._await(name)
+
+    def _use_models(self) -> dict[str, str]:
+        """Return the variables of whoever asks models."""
+        return {
+            "OPENAI_API_KEY": "chaos",
+            "OPENAI_BASE_URL": f"{self.model_server_url()}/v1",
+            "PARLEY_MODEL": "chaos-model",
+            "PARLEY_LOCAL_MODEL": "off",
+        }
+
+    def _use_vectors(self) -> dict[str, str]:
+        """Return the variables of whoever embeds texts: the model server's vectors mean little, and need no model loaded at every start."""
+        return {
+            "PARLEY_EMBEDDING_FINE": "endpoint",
+            "PARLEY_EMBEDDING_FAST": "endpoint",
+            "PARLEY_EMBEDDING_BASE_URL": f"{self.model_server_url()}/v1",
+        }
+
+    def _own(self, service: str) -> dict[str, str]:
         options = self.options
         match service:
             case "orchestrator":
@@ -277,20 +300,9 @@ class System:
                     "PARLEY_TENANT_REQUESTS": "0",  # one tenant asks for all that is asked
                 }
             case "gateway":
-                return {
-                    "PARLEY_LEASE_SECONDS": str(options.gateway_lease),
-                    "OPENAI_API_KEY": "chaos",
-                    "OPENAI_BASE_URL": endpoint,
-                    "PARLEY_MODEL": "chaos-model",
-                    "PARLEY_LOCAL_MODEL": "off",
-                }
+                return {"PARLEY_LEASE_SECONDS": str(options.gateway_lease), **self._use_models()}
             case "convergence":
-                # The model server's vectors: they mean little, and need no model loaded at every start.
-                return {
-                    "PARLEY_EMBEDDING_FINE": "endpoint",
-                    "PARLEY_EMBEDDING_FAST": "endpoint",
-                    "PARLEY_EMBEDDING_BASE_URL": endpoint,
-                }
+                return self._use_vectors()
             case "memory":
                 return {"PARLEY_VECTORS": f"edge:{self.folder / 'vectors'}"}
             case _:

@@ -17,7 +17,7 @@ from parley.v1.arena_pb2 import ArenaSettings
 from parley.v1.moderated_pb2 import ModeratedSettings
 from tests.chaos.checker import Report, check
 from tests.chaos.driver import Clients, spec
-from tests.chaos.harness import GATEWAYS, ORCHESTRATORS, OTHERS, EndedAtStartError, System
+from tests.chaos.harness import EndedAtStartError, System
 from tests.chaos.store_faults import trouble_store
 
 _ACTS = {
@@ -30,7 +30,6 @@ _SETTINGS: Mapping[str, ArenaSettings | ModeratedSettings | None] = {
     "arena": ArenaSettings(revision_rounds=1, max_extended_rounds=0),
     "moderated": ModeratedSettings(perspectives=2, max_rounds=2, checkpoints=False),
 }
-_GROUPS = (ORCHESTRATORS, GATEWAYS, OTHERS)
 _MODEL_FAULTS = [
     {"match": {"path": "/v1/responses"}, "fault": fault, "after": 15 * number, "times": 2}
     for number, fault in enumerate(
@@ -53,7 +52,8 @@ class Chaos:
 
     Attributes:
         faults: Numbers by kind, for each service.
-        store_faults: Numbers by kind, for the store of all (`store_faults.STORE_FAULTS`); none: models do not fail either.
+        store_faults: Numbers by kind, for the store of all (`store_faults.STORE_FAULTS`).
+        models_fail: Whether they do now and then.
         trouble: How long such a fault lasts, in seconds: at least, at most.
         a_command: Seconds that each command takes while the store is slow.
         formats: What is held; each debate is one of them.
@@ -64,6 +64,7 @@ class Chaos:
     at_once: int = 6
     formats: Sequence[str] = ("panel",)
     store_faults: Mapping[str, int] = field(default_factory=dict)
+    models_fail: bool = False
     trouble: tuple[float, float] = (1.0, 12.0)
     a_command: float = 1.0
     faults: Mapping[str, int] = field(default_factory=lambda: {"kill": 2, "stop": 1, "cut": 2})
@@ -99,7 +100,7 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
     latencies: list[float] = []
     monkeys = [
         asyncio.create_task(_monkey(system, _faults(group, chaos, dice), chaos.gap, dice.randbytes(8)))
-        for group in _GROUPS
+        for group in system.groups
     ]
     monkeys.append(asyncio.create_task(_store_monkey(system, chaos, dice.randbytes(8))))
     scripts = (_script(dice, chaos.formats) for _ in iter(int, 1))
@@ -115,7 +116,7 @@ async def run_chaos(system: System, clients: Clients, chaos: Chaos) -> Outcome:
 
     numbered = enumerate(scripts)
     try:
-        with system.rules(*(_MODEL_FAULTS if chaos.store_faults else ())):
+        with system.rules(*(_MODEL_FAULTS if chaos.models_fail else ())):
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(chaos.at_once):
                     tasks.create_task(hold())

@@ -42,6 +42,7 @@ _MODULES = (
     "parley.convergence",
     "parley.ratings",
     "parley.memory",
+    "parley.cli",
     "tests.support.model_server",
 )
 ADDED_FORMAT: Final = "added@1"
@@ -203,7 +204,12 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing dead stays behind
     for module in _MODULES:
         importlib.import_module(f"{module}.__main__")
-    for module in (*IMPORTED_ON_USE, "tests.support.checked_format"):
+    for module in (
+        *IMPORTED_ON_USE,
+        "parley.cli.commands.serve",
+        "parley.local",
+        "tests.support.checked_format",
+    ):
         import_whole(module)
     gc.freeze()  # a fork that looked through what is imported would copy its pages
     nursery = os.getpid()

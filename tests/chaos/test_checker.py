@@ -315,9 +315,10 @@ def test_a_call_made_twice_is_noticed() -> None:
     assert (report.repeated, report.excused) == (1, 0)
 
 
-def test_a_call_in_flight_when_its_gateway_was_killed_may_be_made_again() -> None:
+@pytest.mark.parametrize("process", ["gateway-1", "embedded"])
+def test_a_call_in_flight_when_its_gateway_was_killed_may_be_made_again(process: str) -> None:
     calls = (call(ADA, 103.5, 104.5), call(ADA, 104.6, 105.6, 3), call(BO, 104.5, 105.5, 2))
-    report = check(history(calls=calls, faults=(Fault("gateway-1", "kill", 104.0, 104.1),)))
+    report = check(history(calls=calls, faults=(Fault(process, "kill", 104.0, 104.1),)))
     assert report.violations == ()
     assert (report.repeated, report.excused) == (1, 1)
 

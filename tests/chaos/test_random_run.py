@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.driver import Clients
+from tests.chaos.embedded_system import run_embedded_system
 from tests.chaos.harness import System, run_system
-from tests.chaos.monkey import Chaos, run_chaos
+from tests.chaos.monkey import Chaos, require_clean_run, run_chaos
 from tests.contract.mongodb_server import run_server
 
 
@@ -38,3 +39,21 @@ async def test_nothing_is_lost_doubled_or_paid_twice(
     assert not outcome.report.violations, f"seed {seed}\n" + "\n".join(map(str, outcome.report.violations))
     assert outcome.report.debates >= debates
     assert outcome.faults["kill orchestrator"] == each_fault
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_the_embedded_system_loses_doubles_and_pays_twice_for_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    chaos = Chaos(
+        seed,
+        debates=6,
+        formats=("panel", "arena", "moderated"),
+        models_fail=True,
+        faults={"kill": 2, "drain": 2},
+        gap=3.0,
+    )
+    with run_embedded_system(tmp_path, latency=0.02) as system:
+        async with Clients(system) as clients:
+            await require_clean_run(system, clients, chaos)

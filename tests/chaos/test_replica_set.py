@@ -17,7 +17,9 @@ from tests.contract.server_process import NoServerError
 
 _POLLS: Final = "followers of logs poll"
 _CALM: Final = Chaos(seed=0, debates=3, at_once=3, formats=("panel", "arena", "moderated"), faults={})
-_TROUBLE: Final = replace(_CALM, store_faults={"restart": 1, "step-down": 1}, gap=0.3, trouble=(5.0, 5.0))
+_TROUBLE: Final = replace(
+    _CALM, models_fail=True, store_faults={"restart": 1, "step-down": 1}, gap=0.3, trouble=(5.0, 5.0)
+)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ _STORE: Final = Chaos(
     at_once=3,
     formats=("panel", "arena", "moderated"),
     faults={},
+    models_fail=True,
     store_faults={"hold": 1, "slow": 1, "cut": 1, "restart": 1},
     gap=0.3,
     trouble=(0.3, 0.8),
