@@ -83,7 +83,6 @@ class Runner:
         self._queued: set[str] = set()
         self._lacks_room = False
         self._any_waits = False
-        self._draining = False
         self._tasks: asyncio.TaskGroup | None = None
         self._drain_task: asyncio.Task[None] | None = None
 
@@ -99,7 +98,7 @@ class Runner:
         follow-up left need no slot.
         """
         slots = self._slots
-        if not slots.count_free(tenant, brief=False):
+        if self._tasks is None or self.is_draining or not slots.count_free(tenant, brief=False):
             return False
         if document_bytes and (self._lacks_room or not slots.has_room(tenant, document_bytes)):
             return False
@@ -108,7 +107,7 @@ class Runner:
     @property
     def is_draining(self) -> bool:
         """Whether this replica stops and claims no debates any more."""
-        return self._draining
+        return self._drain_task is not None
 
     def owns(self, key: str) -> bool:
         """Return whether a debate is owned here, by the key of its record."""
@@ -131,7 +130,6 @@ class Runner:
     async def run(self) -> None:
         """Scan for debates and interventions until cancelled. If the store is unavailable, wait for it."""
         async with asyncio.TaskGroup() as self._tasks:
-            self._slots.are_open = not self._draining
             whole_failed = False
             for number in itertools.count():
                 whole = whole_failed or self._wake.is_set() or number % _SCANS_A_WHOLE_ONE == 0
@@ -158,7 +156,7 @@ class Runner:
             DuplicateError: a new debate was not written: it is there, or another one of the same request.
             StorageError: it is not known whether a new debate was written.
         """
-        if self._draining:
+        if self.is_draining:
             return False
         # A scan may have claimed the debate already.
         if record.key not in self._owned and not self.has_slot(record.tenant, record.document_bytes):
@@ -183,7 +181,6 @@ class Runner:
         await asyncio.shield(self._drain_task)
 
     async def _release_all(self) -> None:
-        self._draining, self._slots.are_open = True, False
         owned = list(self._owned.values())
         for _, task in owned:
             task.cancel()
@@ -222,7 +219,10 @@ class Runner:
             # Its owner here released it during this scan: the next scan sees its present state.
             and not (record.key in owned_before and record.owner == self._dependencies.owner)
         ]
-        self._start_waiting(order_fairly(waiting, await self._count_running(waiting)), entries)
+        in_order = order_fairly(waiting, await self._count_running(waiting))
+        if self.is_draining:
+            return
+        self._start_waiting(in_order, entries)
         due = [record for record in overdue if record.key not in entries and self._is_claimable(record)]
         for record in filter(self._slots.may_own_briefly, due):
             # It makes no call to record that the checkpoint expired.

@@ -14,11 +14,7 @@ _MAX_IDLE = 1000
 
 
 class Slots:
-    """What is free of the slots and of the room for documents.
-
-    Attributes:
-        are_open: Whether debates may be owned at all: the replica runs, and does not drain.
-    """
+    """What is free of the slots and of the room for documents."""
 
     def __init__(
         self,
@@ -30,12 +26,9 @@ class Slots:
         self._owned = owned
         self._most = most
         self._documents = documents
-        self.are_open = False
 
     def count_free(self, tenant: str, *, brief: bool) -> int:
         """Return how many more debates of a tenant may be owned: brief ones, or ones that run."""
-        if not self.are_open:
-            return 0
         alike = [debate_owner for debate_owner, _ in self._owned.values() if debate_owner.brief is brief]
         idle = 0 if brief else sum(not debate_owner.slot.is_held for debate_owner in alike)
         left = self._most - len(alike) + min(idle, _MAX_IDLE)
