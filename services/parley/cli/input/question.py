@@ -14,6 +14,8 @@ STDIN: Final = "-"
 _OPTION = "--problem-description"
 _MAX_BYTES: Final = 256 * 1024
 """The orchestrator's limit, which it says in the same words. An endless stream on stdin is refused by it, too."""
+_LINE_END_BYTES: Final = len(b"\r\n")
+"""What an editor or `echo` puts behind the question does not count."""
 
 
 def read_question(text: str | None, path: Path | None) -> str:
@@ -43,8 +45,9 @@ def _read_stdin() -> str:
     if is_terminal(sys.stdin):
         say("Type the question; Ctrl-D on a line of its own ends it.")
     try:
-        given = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        if len(given) > _MAX_BYTES:
+        most = _MAX_BYTES + _LINE_END_BYTES
+        given = sys.stdin.buffer.read(most + 1)
+        if len(given) > most or len(given.strip()) > _MAX_BYTES:
             raise CommandError("the question must be at most 256 KiB", INVALID_ARGUMENTS)
         return given.decode().strip()
     except UnicodeDecodeError:

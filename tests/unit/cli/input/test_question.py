@@ -52,6 +52,7 @@ def test_a_terminal_is_read_only_where_that_was_asked_for(
         (b" \n", "stdin has no question"),
         (b"\xe9t\xe9", "the question on stdin is not UTF-8 text"),
         (b"x" * (256 * 1024 + 1), "the question must be at most 256 KiB"),
+        (b"x" * (256 * 1024) + b"\n\n\nand more", "the question must be at most 256 KiB"),
     ],
 )
 def test_what_is_no_question_is_refused(given: bytes, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +60,14 @@ def test_what_is_no_question_is_refused(given: bytes, problem: str, monkeypatch:
     with pytest.raises(CommandError, match=problem) as raised:
         read_question("-", None)
     assert raised.value.code == INVALID_ARGUMENTS
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_the_line_end_behind_a_long_question_does_not_count(
+    end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, io.BytesIO(b"x" * (256 * 1024) + end))
+    assert read_question("-", None) == "x" * (256 * 1024)
 
 
 def test_stdin_that_was_closed_is_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
