@@ -25,9 +25,9 @@ def to_line(text: str, most: int) -> str:
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    cut = line[: most - 1]
-    whole = cut.rpartition(" ")[0]
-    return f"{whole if len(whole) > most // 2 else cut} …".replace("  ", " ")
+    whole = line[: most - 1].rpartition(" ")[0]
+    beginning = whole if len(whole) > most // 2 else line[: most - 2].rstrip()
+    return f"{beginning} …"
 
 
 def to_beginning(text: str, most: int) -> str:
