@@ -45,7 +45,10 @@ def name_numbered(spec: DebateSpec) -> str:
 
 
 class Names:
-    """The names of a debate's agents. Agents whose names are the same have their ids behind them."""
+    """The names of a debate's agents. Agents whose names are the same have their ids behind them.
+
+    An agent goes by its id if its name reads as the letter of another one, such as `Agent A`.
+    """
 
     def __init__(self, participants: Sequence[Agent], judge: Agent, numbered: str = "issue") -> None:
         """Take the agents that debate, in the order of their letters, and the judge; `numbered`: what `B.2` is one of."""
@@ -58,6 +61,8 @@ class Names:
         }
         ids = [each.id for each in participants]
         self._agents = {letter_of(ids, each): each for each in ids}
+        mistaken = [agent for agent, name in self._names.items() if self.put_in(name) != name]
+        self._names |= {agent: agent for agent in mistaken}
 
     def of(self, agent: str) -> str:
         """Return the name of an agent; its id if it is not known."""

@@ -73,6 +73,20 @@ def test_agents_of_one_name_are_told_apart_by_their_ids() -> None:
     ]
 
 
+def test_an_agent_whose_name_reads_as_the_letter_of_another_goes_by_its_id() -> None:
+    first, second = Agent(id="first", name="Agent B"), Agent(id="second", name="Agent A")
+    names = Names([first, second, Agent(id="cy", name="Agent C")], Agent(id="judge", name="A.1"))
+    assert [names.of(each) for each in ("first", "second", "cy", "judge")] == [
+        "first",
+        "second",
+        "Agent C",
+        "judge",
+    ]
+    read = names.put_in("Agents A, B and C")
+    assert read == "first, second and Agent C"
+    assert names.put_in(read) == read
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("Judge", "the judge"), ("The judge", "the judge"), ("Ada", "the judge Ada")]
 )
