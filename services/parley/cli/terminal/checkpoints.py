@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from parley.cli.command_name import suggest
 from parley.cli.terminal.words import to_line
+from parley.runtime.printable import printable_line
 from parley.runtime.work_words import utc_time_text
 from parley.v1.debate_pb2 import Debate, Intervention, Question, Waiting
 from parley.v1.event_pb2 import CheckpointClosed, CheckpointOpened
@@ -42,7 +43,7 @@ def opened_text(opened: CheckpointOpened) -> str:
     match opened.WhichOneof("request"):
         case "questions":
             asked = " ".join((opened.questions.text, *_number_questions(opened.questions.questions)))
-            return f"{until} to answer: {_join_lines(asked)}"
+            return f"{until} to answer: {printable_line(asked)}"
         case "approval":
             return f"{until} to approve: {to_line(opened.approval.text, _SHOWN)}"
         case "direction":
@@ -77,9 +78,9 @@ def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: 
     """Return the action in a word or two, such as `mute bo`, and the text that came with it, on one line."""
     match act := intervention.WhichOneof("act"):
         case "cancel":
-            return act, _join_lines(intervention.cancel.reason)
+            return act, printable_line(intervention.cancel.reason)
         case "guide":
-            return act, _join_lines(intervention.guide.text)
+            return act, printable_line(intervention.guide.text)
         case "mute":
             return f"mute {intervention.mute.agent_id}", ""
         case "unmute":
@@ -88,10 +89,10 @@ def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: 
             return "continue", ""
         case "answer":
             answers = (each.text for each in intervention.answer.answers)
-            return act, _join_lines(" ".join((intervention.answer.text, *answers)))
+            return act, printable_line(" ".join((intervention.answer.text, *answers)))
         case "approve":
             approve = intervention.approve
-            return "approve" if approve.approved else "disapprove", _join_lines(approve.text)
+            return "approve" if approve.approved else "disapprove", printable_line(approve.text)
         case _:
             return act or "something new", ""
 
@@ -99,7 +100,3 @@ def intervention_texts(intervention: Intervention) -> tuple[str, str]:  # noqa: 
 def _number_questions(questions: Iterable[Question]) -> Iterable[str]:
     for number, each in enumerate(questions, 1):
         yield f"({number}) {f'{each.agent_id}: ' if each.agent_id else ''}{each.text}"
-
-
-def _join_lines(text: str) -> str:
-    return " ".join(text.split())

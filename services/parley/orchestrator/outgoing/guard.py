@@ -14,6 +14,7 @@ from yarl import URL
 from parley.orchestrator.outgoing.reach import Address, Reach
 from parley.orchestrator.outgoing.resolving import Resolve, resolve_host
 from parley.orchestrator.outgoing.web_address import AddressError, check_form
+from parley.runtime.printable import printable_line
 
 _MAX_REASON: Final = 200
 
@@ -110,12 +111,8 @@ def describe_failure(error: Exception) -> str:
     """Return why a request failed in one line, without the address, which may be a secret."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = getattr(error.certificate_error, "verify_message", "") or "it could not be checked"
-        return _join_lines(f"its certificate is refused: {why}")
-    return _join_lines(str(getattr(error, "strerror", None) or type(error).__name__))
-
-
-def _join_lines(text: str) -> str:
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_REASON]
+        return printable_line(f"its certificate is refused: {why}")[:_MAX_REASON]
+    return printable_line(str(getattr(error, "strerror", None) or type(error).__name__))[:_MAX_REASON]
 
 
 def _find_proxy(url: URL) -> str | None:

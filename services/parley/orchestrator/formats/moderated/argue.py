@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.formats.moderated.points import Speech, number_points
+from parley.orchestrator.formats.moderated.points import Position, Speech, number_points
 from parley.orchestrator.formats.moderated.standing import RoundBriefing, count_written_tokens
 from parley.orchestrator.formats.moderated.words import ARGUMENT
 from parley.orchestrator.model.contributions import Contribution
@@ -20,7 +20,6 @@ from parley.v1.event_pb2 import StepFailed
 
 CONCURRENCY: Final = "arguments"
 _MAX_POINTS: Final = 5
-_MAX_POSITION: Final = 500
 _FIRST: Final = "Argue your perspective's case."
 _FURTHER: Final = (
     "Argue your perspective's case on what is open now. Take the debate further: bring new reasons, answer what stands against you,"
@@ -56,7 +55,7 @@ _SCHEMA: Final = schema_text(prompt_schema(_ArgumentSchema))
 class Argument(BaseModel):
     """An argument as it is read; what was not given, or makes no sense, is absent."""
 
-    position: str = ""
+    position: Position = ""
     points: list[str] = []
     gives_up: list[str] = []
 
@@ -69,11 +68,6 @@ class Argument(BaseModel):
         if not isinstance(texts, list):
             return given
         return [each.strip() for each in texts if isinstance(each, str) and each.strip()][:_MAX_POINTS]
-
-    @field_validator("position", mode="after")
-    @classmethod
-    def _join_lines(cls, text: str) -> str:
-        return " ".join(text.split())[:_MAX_POSITION]
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> "Argument":

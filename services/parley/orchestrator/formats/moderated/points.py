@@ -5,16 +5,22 @@ The numbers of an agent go on from its argument to its rebuttal, so that a name 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec import Struct
+from pydantic import AfterValidator
 
 from parley.orchestrator.model.contributions import Contribution
+from parley.orchestrator.phases.schemas import Line
 from parley.v1.debate_pb2 import PointReference
 
 _NAME: Final = re.compile(r"\b([A-Z]{1,2})\s?[.\-]?\s?(\d{1,2})\b")
 _LETTER: Final = re.compile(r"\s*(?:agent\s+)?([a-z]{1,2})\b", re.IGNORECASE)
 _MAX_QUOTE_CHARACTERS: Final = 300
+_MAX_POSITION_CHARACTERS: Final = 500
+
+Position = Annotated[Line, AfterValidator(lambda line: line[:_MAX_POSITION_CHARACTERS])]
+"""Where a debater stands, as it is read: one line, and no more of it than is kept."""
 
 
 class Point(Struct, frozen=True):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from parley.orchestrator.engine.debate import Debate
 from parley.orchestrator.formats.moderated.points import (
     Point,
+    Position,
     Speech,
     find_point,
     number_points,
@@ -27,7 +28,6 @@ from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
 _MAX_ANSWERS: Final = 5
-_MAX_POSITION: Final = 500
 _TASK: Final = (
     "Answer what the others said in this round. Choose the points that matter most for the decision, at most {most}, and among them"
     " those that tell against you. Name each point as it is named in this round, such as {example}; quote the words that you answer; then say in two to four"
@@ -74,7 +74,7 @@ class Rebuttal(BaseModel):
     """A rebuttal as it is read; what was not given, or makes no sense, is absent."""
 
     answers: list[ParsedAnswer] = []
-    position: str = ""
+    position: Position = ""
     agrees_with: list[str] | None = None
 
     _default_if_invalid = field_validator("*", mode="wrap")(default_if_invalid)
@@ -86,11 +86,6 @@ class Rebuttal(BaseModel):
             return given
         fine = [each for each in given if isinstance(each, Mapping) and str(each.get("answer") or "").strip()]
         return fine[:_MAX_ANSWERS]
-
-    @field_validator("position", mode="after")
-    @classmethod
-    def _join_lines(cls, text: str) -> str:
-        return " ".join(text.split())[:_MAX_POSITION]
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> "Rebuttal":
