@@ -6,59 +6,34 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from datetime import timedelta
-from functools import partial
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-
-from msgspec.structs import replace
+from typing import Any
 
 from parley.orchestrator import metrics
-from parley.orchestrator.allowance.allowance import Allowance
-from parley.orchestrator.allowance.usage import TENANT_USE, MeteredLog, TenantUsage
-from parley.orchestrator.api.answer_for_hooks import write_answer
-from parley.orchestrator.api.folded_debates import FoldedDebates
-from parley.orchestrator.api.servicer import OrchestratorServicer
-from parley.orchestrator.audit.parts import AUDIT_LOGS, AuditLogs
+from parley.orchestrator.allowance.usage import TENANT_USE
+from parley.orchestrator.audit.parts import AUDIT_LOGS
 from parley.orchestrator.audit.retention import remove_old_parts
 from parley.orchestrator.audit.trail import AuditTrail
-from parley.orchestrator.audit.writer import AuditWriter
-from parley.orchestrator.delivery.deliveries import DELIVERIES, DeliveryStore
+from parley.orchestrator.delivery.deliveries import DELIVERIES
 from parley.orchestrator.delivery.hooks import HOOKS
-from parley.orchestrator.delivery.service import create_service
-from parley.orchestrator.engine.debate_deleter import DebateDeleter
-from parley.orchestrator.engine.debate_importer import DebateImporter
 from parley.orchestrator.engine.execution import leaf_exceptions
-from parley.orchestrator.engine.feedback_reporter import FeedbackReporter
 from parley.orchestrator.engine.format import Formats
-from parley.orchestrator.engine.inbox import INBOX, Inbox
-from parley.orchestrator.engine.intake import Intake
-from parley.orchestrator.engine.owner import OwnerDependencies
+from parley.orchestrator.engine.inbox import INBOX
 from parley.orchestrator.engine.runner import Runner
 from parley.orchestrator.formats.shipped import all_formats
 from parley.orchestrator.keys.authenticator import ApiKeyAuthenticator
-from parley.orchestrator.keys.store import KEYS, KeyStore
-from parley.orchestrator.keys.tenant_keys import TenantKeys
-from parley.orchestrator.keys.uses import KeyUses
+from parley.orchestrator.keys.store import KEYS
 from parley.orchestrator.links.authenticator import LinkAuthenticator
-from parley.orchestrator.links.tokens import LinkTokens
-from parley.orchestrator.links.uses import LINK_USES, LinkUses
-from parley.orchestrator.log.deletions import DELETIONS, DeletionStore
-from parley.orchestrator.log.feedback import FEEDBACK, FeedbackStore
-from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS, ImportedReceiptStore
+from parley.orchestrator.links.uses import LINK_USES
+from parley.orchestrator.log.deletions import DELETIONS
+from parley.orchestrator.log.feedback import FEEDBACK
+from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.model.times import duration
-from parley.orchestrator.peers.agents import Agents
-from parley.orchestrator.peers.services import Convergence, Memory, Ratings, Services
-from parley.orchestrator.phases.follow_up import follow_up
+from parley.orchestrator.parts import Access, Parts, Replica, create_parts, create_servicer, open_peers
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
-from parley.orchestrator.watch.deltas import DeltaBroker, DeltaForwarder
-from parley.orchestrator.watch.feed import Feeds
-from parley.orchestrator.watch.slow_readers import SlowReaders
-from parley.orchestrator.watch.watcher import DebateWatcher
-from parley.runtime.byte_budget import ByteBudget
 from parley.runtime.channel import Connect, channel
 from parley.runtime.clock import Clock, SystemClock
 from parley.runtime.comma_lists import split_list
@@ -74,10 +49,6 @@ from parley.runtime.telemetry import configure_telemetry
 from parley.storage.opening import Store, lock_store, open_store, refuse_unusable_store
 from parley.storage.ports import StorageError
 from parley.v1 import orchestrator_pb2, orchestrator_pb2_grpc
-from parley.v1.debate_pb2 import DebateLimits
-from parley.v1.gateway_pb2_grpc import GatewayServiceStub
-from parley.v1.memory_pb2_grpc import MemoryServiceStub
-from parley.v1.ratings_pb2_grpc import RatingsServiceStub
 
 NAME = "orchestrator"
 _ALL_ADDRESSES = ("0.0.0.0", "[::]")  # noqa: S104 - compared with, not bound to
@@ -125,148 +96,65 @@ async def build(
     if not reading:
         formats.get(formats.default())  # imported now, so that the first debate does not wait for it
     roles = _check_roles(roles, formats) if roles is not None else load_shipped_roles()
-    draining, deltas, clock = draining or Draining(), DeltaBroker(), SystemClock()
-    channels = settings.channels()
-    to_replicas = partial(channel, settings=replace(channels, tls_name=settings.advertise_name))
+    draining = draining or Draining()
+    name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+    replica = Replica(name, settings, formats, roles, SystemClock(), draining)
     async with (
         _open_store(settings, reading=reading) as store,
-        connect(settings.gateway, channels) as gateway,
-        connect(settings.convergence, channels) as convergence,
-        connect(settings.ratings, channels) as ratings,
-        connect(settings.memory, channels) as memory,
+        open_peers(settings, connect) as peers,
+        AsyncExitStack() as running,
     ):
-        index = DebateIndex(store.documents, settings.resolve_address())
-        owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        usage = TenantUsage(store.documents, clock, owner)
-        log = MeteredLog(store.log, usage)
-        large_requests = ByteBudget(settings.request_bytes)
-        allowance = Allowance(settings.tenant_limits(), usage, index, clock, large_requests)
-        web = settings.create_web_sources(clock.now)
-        feeds = Feeds(store.log, heartbeat_seconds=settings.heartbeat_seconds, wake_queues=deltas.wake_queues)
-        dependencies = OwnerDependencies(
-            log=log,
-            index=index,
-            inbox=Inbox(store.documents),
-            agents=Agents(gateway, deltas.publish),
-            services=Services(
-                Convergence(convergence, clock),
-                Ratings(ratings, clock),
-                Memory(memory, clock),
-                settings.create_issue_tracker(clock),
-                web,
-            ),
-            formats=formats,
-            follow_up=follow_up,
-            follow_up_limits=DebateLimits(total=duration(settings.follow_up_seconds)),
-            clock=clock,
-            publish=feeds.offer,
-            end_publishing=feeds.end_offers,
-            owner=owner,
-            lease_heartbeat_seconds=settings.lease_seconds / 3,
-        )
-        runner = Runner(dependencies, settings.runner_settings(exclusive=store.exclusive))
-        feedback = FeedbackStore(store.documents)
-        reporter = FeedbackReporter(
-            feedback, dependencies.services.ratings, dependencies.services.memory, clock
-        )
-        deletion_store, deliveries = DeletionStore(store.documents), DeliveryStore(store.documents)
-        imported_receipts = ImportedReceiptStore(store.documents)
-        deletions = DebateDeleter(
-            log=log,
-            index=index,
-            inbox=dependencies.inbox,
-            feedback=feedback,
-            deliveries=deliveries,
-            imported_receipts=imported_receipts,
-            store=deletion_store,
-            services=dependencies.services,
-            clock=clock,
-            retention=settings.retention(),
-        )
-        keys = KeyStore(store.documents)
-        uses = KeyUses(keys, clock)
-        links = settings.link_rules()
-        debates, channels_of_hooks = FoldedDebates(store.log, index), settings.create_channels(clock)
-        delivery = create_service(
-            store.documents,
-            store.log,
-            index,
-            clock,
-            create_channel=channels_of_hooks.create,
-            write_answer=partial(write_answer, debates, formats),
-            links=links,
-            kept_for=timedelta(days=settings.delivery_days),
-        )
-        audit_logs = AuditLogs(store.log, store.documents)
-        acts = AuditWriter(audit_logs, clock)
-        forwarding = DeltaForwarder(index, feeds, deltas, dependencies.owner, to_replicas)
-        servicer = OrchestratorServicer(
-            log=store.log,
-            index=index,
-            debates=debates,
-            formats=formats,
-            roles=roles,
-            intake=Intake(log, index, dependencies.inbox, deletion_store, runner, clock),
-            gateway=gateway,
-            watcher=DebateWatcher(store.log, feeds, deltas, forwarding),
-            draining=draining,
-            owner=dependencies.owner,
-            feedback=feedback,
-            reporter=reporter,
-            deletions=deletions,
-            allowance=allowance,
-            audit_logs=audit_logs,
-            keys=TenantKeys(keys, clock, is_enabled="key" in settings.auth_methods),
-            hooks=delivery.hooks,
-            channels=channels_of_hooks,
-            links=links.tokens,
-            link_uses=LinkUses(store.documents),
-            agents=GatewayServiceStub(gateway),
-            memory=MemoryServiceStub(memory),
-            ratings=RatingsServiceStub(ratings),
-            receipt_keys=settings.receipt_key_source(own_folder),
-            importer=DebateImporter(log, index, imported_receipts, deletion_store, clock),
-            slow_readers=SlowReaders(settings.reader_seconds),
-            web=web,
-        )
+        parts = create_parts(replica, store, peers)
+        servicer = create_servicer(replica, parts, peers, own_folder)
         service = Service(
             orchestrator_pb2.DESCRIPTOR.services_by_name["OrchestratorService"].full_name,
             lambda server: orchestrator_pb2_grpc.add_OrchestratorServiceServicer_to_server(servicer, server),
-            lambda address: _set_own_address(index, address),
-            authenticators=_create_authenticators(settings, uses, links.tokens, clock),
-            admission=allowance.admit_call,
+            lambda address: _set_own_address(parts.records.index, address),
+            authenticators=_create_authenticators(replica, parts.access),
+            admission=parts.access.allowance.admit_call,
             # A process that only reads cannot write, and serves the user of its store alone.
-            acts=None if reading else AuditTrail(acts).record_call,
+            acts=None if reading else AuditTrail(parts.access.acts).record_call,
             ready=store.ping,
         )
-        async with (
-            background_task("counting what tenants use", usage.run()) if not reading else nullcontext(),
-            background_task("storing when keys are used", uses.run()) if not reading else nullcontext(),
-            background_task("recording acts", acts.run()) if not reading else nullcontext(),
-            background_task("running debates", _run(runner)),
-            background_task("reporting feedback", reporter.run()),
-            background_task("delivering to hooks", delivery.run()) if not reading else nullcontext(),
-            # A process that only reads debates deletes none.
-            background_task("deleting debates", deletions.run()) if settings.max_debates else nullcontext(),
-            background_task(
-                "removing old acts", remove_old_parts(audit_logs, clock, settings.audit_retention_days)
-            )
-            if settings.max_debates
-            else nullcontext(),
-            background_task("releasing debates", _drain_on_stop(draining, runner)),
-        ):
-            try:
-                yield service
-            finally:
-                # With the store away this would wait for it: leases end by themselves.
-                with suppress(TimeoutError, StorageError):
-                    async with asyncio.timeout(draining.seconds_left(settings.grace_seconds)):
-                        await runner.drain()
-                        if not reading:
-                            await delivery.finish()
-                            await usage.publish()
-                            await uses.store()
-                            await acts.flush()
+        for what, work in _list_work(replica, parts, reading=reading):
+            await running.enter_async_context(background_task(what, work))
+        try:
+            yield service
+        finally:
+            # With the store away this would wait for it: leases end by themselves.
+            with suppress(TimeoutError, StorageError):
+                async with asyncio.timeout(draining.seconds_left(settings.grace_seconds)):
+                    await _finish_work(parts, reading=reading)
+
+
+def _list_work(
+    replica: Replica, parts: Parts, *, reading: bool
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """Yield what runs in the background, by its name in messages; it stops in the opposite order."""
+    engine, access = parts.engine, parts.access
+    if not reading:
+        yield "counting what tenants use", parts.records.usage.run()
+        yield "storing when keys are used", access.key_uses.run()
+        yield "recording acts", access.acts.run()
+    yield "running debates", _run(engine.runner)
+    yield "reporting feedback", engine.reporter.run()
+    if not reading:
+        yield "delivering to hooks", parts.delivery.run()
+    if replica.settings.max_debates:  # a process that only reads debates deletes none
+        yield "deleting debates", engine.deleter.run()
+        days = replica.settings.audit_retention_days
+        yield "removing old acts", remove_old_parts(parts.records.audit_logs, replica.clock, days)
+    yield "releasing debates", _drain_on_stop(replica.draining, engine.runner)
+
+
+async def _finish_work(parts: Parts, *, reading: bool) -> None:
+    """Release the debates, and write what is not written yet."""
+    await parts.engine.runner.drain()
+    if not reading:
+        await parts.delivery.finish()
+        await parts.records.usage.publish()
+        await parts.access.key_uses.store()
+        await parts.access.acts.flush()
 
 
 @asynccontextmanager
@@ -301,16 +189,17 @@ def _check_roles(roles: Roles, formats: Formats) -> Roles:
     return roles
 
 
-def _create_authenticators(
-    settings: OrchestratorSettings, uses: KeyUses, links: LinkTokens | None, clock: Clock
-) -> tuple[Authenticator, ...]:
+def _create_authenticators(replica: Replica, access: Access) -> tuple[Authenticator, ...]:
     """Return the authenticators that the settings name, in addition to those of every service."""
-    keys = [ApiKeyAuthenticator(uses.keys, clock, uses)] if "key" in settings.auth_methods else []
-    return (
-        *keys,
-        *([LinkAuthenticator(links, clock)] if links is not None else []),
-        *([_create_token_authenticator(settings, clock)] if "jwt" in settings.auth_methods else []),
-    )
+    methods, clock = replica.settings.auth_methods, replica.clock
+    authenticators: list[Authenticator] = []
+    if "key" in methods:
+        authenticators.append(ApiKeyAuthenticator(access.key_uses.keys, clock, access.key_uses))
+    if access.links.tokens is not None:
+        authenticators.append(LinkAuthenticator(access.links.tokens, clock))
+    if "jwt" in methods:
+        authenticators.append(_create_token_authenticator(replica.settings, clock))
+    return tuple(authenticators)
 
 
 def _create_token_authenticator(settings: OrchestratorSettings, clock: Clock) -> Authenticator:
