@@ -9,19 +9,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 
-import grpc
-
-from parley.config.default import DEFAULT
 from parley.config.file import ConfigFile
+from parley.gateway.agents_file import AgentsFile, AgentsFileChange, list_key_files, read_file
 from parley.gateway.calls.registry import CallRegistry
 from parley.gateway.calls.store import CallStore
 from parley.gateway.discovery import USUAL_SERVERS, UsualServer, find_servers, servers_on
 from parley.gateway.file_watch import FileWatch
 from parley.gateway.local_model.catalogue import MODELS
 from parley.gateway.local_model.model import LocalModelError, local_model
-from parley.gateway.plan import Offers, Plan, find_ignored_model, found_plan, local_plan, plan, roster
+from parley.gateway.plan import Offers, Plan, find_ignored_model, found_plan, local_plan, roster
 from parley.gateway.prompt.document_cache import DocumentCache
 from parley.gateway.providers import echo, local
 from parley.gateway.providers.kind import ProviderKind
@@ -71,37 +68,47 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
 ) -> AsyncIterator[Service]:
     """Yield the gateway, wired and ready to be served; the local model runs as long as the block lasts.
 
-    `environment` holds the keys that the agents file names, by default this process's variables; the file is read
-    again when it changes, and whenever `hangup` is set. `alone`: no other process uses the store; `reading`: nor does this one ask any model. `expects_debate`: a debate
-    begins at once, so what it will ask of the providers first is asked while other services start. `kinds` are the kinds
-    of providers that the file may name, `usual_servers` what is looked for where nothing is configured. `evaluators`: the file may
-    also list evaluators alone. `read_config` reads the file in place of that. Raise ConfigurationError if the settings, the file or a missing key do not allow a start.
+    Args:
+        settings: Of the process.
+        environment: Holds the keys that the agents file names; None: the variables of this process.
+        draining: Set when the process stops.
+        clock: Tells the time.
+        policy: When a provider that fails is left alone.
+        timeouts: Of calls and of their attempts; None: those of the settings.
+        hangup: Set when the agents file is to be read again; it is, too, when it changes.
+        alone: No other process uses the store.
+        reading: Nor does this one ask any model.
+        expects_debate: A debate begins at once: what it will ask of the providers first is asked while other services start.
+        kinds: The kinds of providers that the file may name.
+        evaluators: The file may also list evaluators alone.
+        read_config: Reads the file in place of what its path names.
+        usual_servers: What is looked for where nothing is configured.
+
+    Raises:
+        ConfigurationError: The settings, the file or a missing key do not allow a start.
     """
-    known = os.environ if environment is None else environment
-    read = read_config or partial(_load_config, settings.agents_file, evaluators=evaluators)
-    config = await asyncio.to_thread(read)
-    chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
     clock, draining = clock or SystemClock(), draining or Draining()
+    read = read_config or partial(read_file, settings.agents_file, evaluators=evaluators)
+    file = AgentsFile(settings, read, os.environ if environment is None else environment, kinds)
+    config, chosen = await file.load()
+    agents = roster(config)
     async with AsyncExitStack() as stack:
         found: tuple[gateway_pb2.FoundServer, ...] = ()
         if not chosen.providers:
             found = await _find_servers(settings, config, usual_servers)
             chosen = found_plan(settings.model, found) if found else await _start_local_model(settings, stack)
-        own = {local.KIND.name: local.KIND, **({echo.KIND.name: echo.KIND} if settings.echo else {})}
-        offers = Offers(settings, {**kinds, **own}, stack)
+        offers = Offers(settings, {**kinds, **_list_own_kinds(settings)}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
-        agents = roster(config)
         if expects_debate:
             learning = table.learn_used(agents.agents.values())
             await stack.enter_async_context(background_task("learning about models", learning))
         store = await _open_store(settings, stack, reading=reading)
         await stack.enter_async_context(_share_breakers(settings, store, table, clock))
         calls = await stack.enter_async_context(_open_calls(settings, store, draining, clock, alone=alone))
-        fallback = Fallback(table, timeouts or _timeouts(settings))
         servicer = GatewayServicer(
             agents,
             table,
-            fallback,
+            Fallback(table, timeouts or _timeouts(settings)),
             calls,
             draining,
             settings.call_timeout_seconds,
@@ -109,37 +116,20 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             found,
             find_ignored_model(settings, chosen),
         )
-
-        key_files = _key_files(config)
-
-        async def reload() -> None:
-            config = await asyncio.to_thread(read)
-            chosen = await asyncio.to_thread(plan, settings, config, known, kinds)
-            if config.empty:  # as it is for a moment while it is written
-                raise ConfigurationError(f"{settings.agents_file}: is empty")
-            if not chosen.providers and table.open_providers and not servicer.found:
-                raise ConfigurationError(
-                    f"{settings.agents_file}: leaves no provider; name one, or set the variable of its key"
-                )
-            agents = roster(config)
-            if chosen.providers:
-                table.replace(await offers.of(chosen))
-                servicer.found, servicer.ignored_model = (), ""
-            servicer.roster = agents
-            key_files[:] = _key_files(config)
-
         if settings.agents_file is not None:
-            watch = FileWatch(settings.agents_file, hangup or asyncio.Event(), reload, lambda: key_files)
+            change = AgentsFileChange(file, offers, servicer, list_key_files(config))
+            watch = FileWatch(
+                settings.agents_file, hangup or asyncio.Event(), change.apply, lambda: change.key_files
+            )
             await stack.enter_async_context(background_task("following the agents file", watch.run()))
-
-        def register(server: grpc.aio.Server) -> None:
-            gateway_pb2_grpc.add_GatewayServiceServicer_to_server(servicer, server)
-
+        register = partial(gateway_pb2_grpc.add_GatewayServiceServicer_to_server, servicer)
         yield Service("parley.v1.GatewayService", register, ready=store.ping)
 
 
-def _key_files(config: ConfigFile) -> list[Path]:
-    return [each.api_key_file for each in config.providers if each.api_key_file is not None]
+def _list_own_kinds(settings: GatewaySettings) -> dict[str, ProviderKind]:
+    """Return the kinds of providers that no file names, by name."""
+    own = (local.KIND, echo.KIND) if settings.echo else (local.KIND,)
+    return {each.name: each for each in own}
 
 
 def _timeouts(settings: GatewaySettings) -> Timeouts:
@@ -148,14 +138,6 @@ def _timeouts(settings: GatewaySettings) -> Timeouts:
         hedge_seconds=settings.hedge_after_seconds,
         call_seconds=settings.call_timeout_seconds,
     )
-
-
-def _load_config(path: Path | None, *, evaluators: bool) -> ConfigFile:
-    if path is None:
-        return DEFAULT
-    from parley.config.loading import load  # heavy, as all that reads: many gateways have no file
-
-    return load(path, evaluators=evaluators)
 
 
 async def _open_store(settings: GatewaySettings, stack: AsyncExitStack, *, reading: bool) -> Store:
