@@ -37,7 +37,7 @@ from parley.orchestrator.phases.answer_from_vote import (
 )
 from parley.orchestrator.phases.answer_questions import AnswerQuestions
 from parley.orchestrator.phases.count_votes import vote_terms
-from parley.orchestrator.phases.effect import ask_positions, name_positions
+from parley.orchestrator.phases.effect import AnswerPositions, ask_positions, name_positions
 from parley.orchestrator.phases.judge_proposals import judge_proposals, rank_proposals
 from parley.orchestrator.phases.past import PastQuestion
 from parley.orchestrator.phases.stand_in import create_stand_in
@@ -149,46 +149,30 @@ async def _write_answer(
     extended: int,
 ) -> Outcome:
     """Decide, write the answer, and have the participants say whether they can live with it."""
-    debate, judge = arena.debate, judged.judge
+    debate = arena.debate
     arena.steering = await debate.read_steering("synthesis/control")
     work = arena.works() or arena.transcript.works(arena.order)  # muted or not, it is all that there is
     ranking = rank_proposals(judged.judgement, {debate.letter(each.agent): each.agent for each in work})
     made = await make_decision(arena, basis, votes[-1], judged, ranking, last) if votes else None
     decision = made.decision if made else None
     with_options = [each for each in votes if each.options]
-    accounts = (
-        ("How it was decided", describe_decision(debate, decision) if decision else ""),
-        (_vote_title(decision), describe_vote(debate, with_options[-1]) if with_options else ""),
-        ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
-        ("What was criticized, and what became of it", await arena.collect_issues()),
-    )
+    accounts = await _list_accounts(arena, decision, with_options, ranking)
     core = _find_core(arena, decision, ranking, work)
     is_first = decision is not None and decision.core_is_first_draft
-    outcome, verified, said = Outcome(), VerificationResult((), ()), None
     stands = list_stands(arena.transcript.contributions)
     asked = AnswerQuestions(ask_positions(debate, stands), PastQuestion(arena.past))
-    try:
-        answer = await write_from_vote(
-            debate,
-            judge,
-            work,
-            Core(core.work, is_first_draft=is_first),
-            accounts,
-            arena.steering.guidance,
-            arena.requirements,
-            asked,
-        )
-        outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
-        outcome.description, text, said = answer.description, answer.to_text(), answer.positions
-        outcome.details.CopyFrom(create_details(answer, arena.requirements))
-    except DebateFailedError as failed:
-        outcome.stand_in.CopyFrom(create_stand_in(debate, synthesize.KEY, core, failed, judge.id))
-        outcome.description = text = core.work.text
+    outcome = Outcome()
+    text, said = await _fill_in_answer(
+        outcome, arena, judged.judge, work, core, accounts, asked, is_first=is_first
+    )
+    verified = VerificationResult((), ())
     if arena.settings.verification:
         required = arena.requirements.to_prompt_text()
         verified = await verify(debate, arena.active_agents, work, text, required)
     named = name_positions(stands, await arena.get_draft_groups(), asked.positions, said)
-    effect = describe_effect_of_decision(arena, judge, stands, named, outcome.details, made, with_options)
+    effect = describe_effect_of_decision(
+        arena, judged.judge, stands, named, outcome.details, made, with_options
+    )
     outcome.effect.CopyFrom(effect)
     return outcome_of(
         outcome,
@@ -200,6 +184,51 @@ async def _write_answer(
         extended_rounds=extended,
         not_asked=arena.skipped_agents,
     )
+
+
+async def _list_accounts(
+    arena: Discussion, decision: Decision | None, votes: Sequence[Vote], ranking: Sequence[RankedProposal]
+) -> Sequence[tuple[str, str]]:
+    """Return what the judge is told of the way to the answer, with a title each; the last of the `votes` counts."""
+    return (
+        ("How it was decided", describe_decision(arena.debate, decision) if decision else ""),
+        (_vote_title(decision), describe_vote(arena.debate, votes[-1]) if votes else ""),
+        ("Your judgement of the proposals", _describe_ranking(arena, ranking)),
+        ("What was criticized, and what became of it", await arena.collect_issues()),
+    )
+
+
+async def _fill_in_answer(
+    outcome: Outcome,
+    arena: Discussion,
+    judge: Agent,
+    work: Sequence[Contribution],
+    core: BestWork,
+    accounts: Sequence[tuple[str, str]],
+    asked: AnswerQuestions,
+    *,
+    is_first: bool,
+) -> tuple[str, AnswerPositions | None]:
+    """Fill in what the judge writes, or the core in place of it. Return the text, and which positions the judge names."""
+    try:
+        answer = await write_from_vote(
+            arena.debate,
+            judge,
+            work,
+            Core(core.work, is_first_draft=is_first),
+            accounts,
+            arena.steering.guidance,
+            arena.requirements,
+            asked,
+        )
+    except DebateFailedError as failed:
+        outcome.stand_in.CopyFrom(create_stand_in(arena.debate, synthesize.KEY, core, failed, judge.id))
+        outcome.description = core.work.text
+        return core.work.text, None
+    outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
+    outcome.description = answer.description
+    outcome.details.CopyFrom(create_details(answer, arena.requirements))
+    return answer.to_text(), answer.positions
 
 
 def _describe_ranking(arena: Discussion, ranking: Sequence[RankedProposal]) -> str:

@@ -157,6 +157,14 @@ async def _write_decision(
         return await debate.ask_structured(key, judge, task, shape)
 
     answer = await ask_for_answer(debate, key, DECISION.name, ask)
+    _warn_of_gaps(discussion, key, answer, asked)
+    outcome = outcome_of(discussion, answer, most)
+    outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
+    outcome.effect.CopyFrom(effect_of_decision(discussion, asked.positions, answer, outcome.moderated))
+    return outcome
+
+
+def _warn_of_gaps(discussion: Discussion, key: str, answer: DecisionAnswer, asked: AnswerQuestions) -> None:
     if isinstance(answer, ProseDecision):
         message = (
             "the moderator's decision is not of the form that was asked for: it is shown as it was written, without confidence,"
@@ -171,10 +179,6 @@ async def _write_decision(
     if unrelated:
         unsaid = f"the moderator did not say how its decision stands to {', '.join(unrelated)}"
         discussion.warn(f"{key}/past/warning", unsaid)
-    outcome = outcome_of(discussion, answer, most)
-    outcome.related.extend(asked.past.list_related(answer.earlier_decisions))
-    outcome.effect.CopyFrom(effect_of_decision(discussion, asked.positions, answer, outcome.moderated))
-    return outcome
 
 
 def _last_stands(discussion: Discussion) -> list[Contribution]:

@@ -192,8 +192,24 @@ async def evaluate(
 
     Who is missing in the summary is asked for once; if it still is, the debate says so, and the summary says its position.
     """
-    debate, number = discussion.debate, current.number
-    judge = debate.judge
+    debate, judge, number = discussion.debate, discussion.debate.judge, current.number
+    schema = _create_schema([debate.letter(each) for each in current.arguments])
+    prompt = await _create_prompt(discussion, current, measured, schema)
+    shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
+    key = f"round/{number}/evaluate"
+    found = await debate.ask_structured(
+        key, judge, Task(EVALUATION.create_work(judge.id, number), prompt), shape
+    )
+    if isinstance(found, StepFailed):
+        return found
+    summary = await _complete_summary(discussion, current, found.summary, prompt[:-1])
+    return found.model_copy(update={"summary": summary})
+
+
+async def _create_prompt(
+    discussion: Discussion, current: Round, measured: Sequence[str], schema: str
+) -> Prompt:
+    debate, judge, number = discussion.debate, discussion.debate.judge, current.number
     ends = "; ".join(f"`{each.name}` if {each.condition}" for each in ENDS.values())
     task_text = _EVALUATION_PROMPT.format(number=number, ends=ends)
     if number == discussion.settings.max_rounds:
@@ -212,7 +228,6 @@ async def evaluate(
         ),
         user_part(task_text),
     )
-    schema = _create_schema([debate.letter(each) for each in current.arguments])
 
     def build_prompt() -> Prompt:
         taken = count_prompt_tokens((*before, *after), judge.context_tokens) + upper_tokens(schema)
@@ -220,16 +235,7 @@ async def evaluate(
         return (*before, *quote_round(debate, whole), *after)
 
     size = size_of_prompt(before) + sum(map(len, texts_of(current.contributions)))
-    prompt = await in_thread_if_large(size, build_prompt)
-    shape = AnswerShape("evaluation", Evaluation, schema, _render, _read_prose)
-    key = f"round/{number}/evaluate"
-    found = await debate.ask_structured(
-        key, judge, Task(EVALUATION.create_work(judge.id, number), prompt), shape
-    )
-    if isinstance(found, StepFailed):
-        return found
-    summary = await _complete_summary(discussion, current, found.summary, prompt[:-1])
-    return found.model_copy(update={"summary": summary})
+    return await in_thread_if_large(size, build_prompt)
 
 
 def moderator_preamble(debate: Debate, *, names_agents: bool = True) -> Prompt:

@@ -201,19 +201,6 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
     """
     agents = {discussion.debate.letter(agent): agent for agent in discussion.viewpoints}
     topic = to_line(answer.topic or discussion.topic, _MAX_TOPIC)
-    tensions = [
-        Tension(text=each.text.strip(), open=each.open, settled="" if each.open else each.settled.strip())
-        for each in answer.tensions
-        if each.text.strip()
-    ]
-    if most == CONFIDENCE_LOW and not any(each.open for each in tensions):
-        positions = "; ".join(
-            f"{discussion.viewpoints[each.agent].name}: {each.position}"
-            for each in discussion.rounds_with_arguments[-1].positions()
-            if each.position
-        )
-        left = f" The positions at the end: {positions}" if positions else ""
-        tensions.append(Tension(text=f"The debate ended without agreement.{left}", open=True))
     arguments_by_agent = {
         agents[each.agent]: each.key_arguments for each in answer.perspectives if each.agent in agents
     }
@@ -226,7 +213,7 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
             for agent in discussion.viewpoints
         ],
         agreements=answer.agreements,
-        tensions=tensions,
+        tensions=_list_tensions(discussion, answer, must_be_open=most == CONFIDENCE_LOW),
         recommendation=answer.recommendation,
         confidence=cap_confidence(_CONFIDENCES.get(answer.confidence, CONFIDENCE_UNSPECIFIED), most),
         caveats=answer.caveats,
@@ -240,6 +227,23 @@ def outcome_of(discussion: Discussion, answer: DecisionAnswer, most: "Confidence
         assumptions=analysed.assumed if analysed else (),
     )
     return Outcome(description=f"Decision on: {topic}\n\n{answer.recommendation}", moderated=moderated)
+
+
+def _list_tensions(discussion: Discussion, answer: DecisionAnswer, *, must_be_open: bool) -> list[Tension]:
+    tensions = [
+        Tension(text=each.text.strip(), open=each.open, settled="" if each.open else each.settled.strip())
+        for each in answer.tensions
+        if each.text.strip()
+    ]
+    if must_be_open and not any(each.open for each in tensions):
+        positions = "; ".join(
+            f"{discussion.viewpoints[each.agent].name}: {each.position}"
+            for each in discussion.rounds_with_arguments[-1].positions()
+            if each.position
+        )
+        left = f" The positions at the end: {positions}" if positions else ""
+        tensions.append(Tension(text=f"The debate ended without agreement.{left}", open=True))
+    return tensions
 
 
 def _perspective_to_proto(

@@ -105,12 +105,10 @@ async def rebut(
     number, letter = standing.number, debate.letter(agent.id)
     others = {name: point for name, point in points_by_name(said).items() if point.agent != agent.id}
     first = 1 + sum(len(each.points) for each in said if each.contribution.agent == agent.id)
-    example = next(iter(others), "B.1")
-    task_text = _TASK.format(most=_MAX_ANSWERS, example=example)
-    work_of_round = [each.contribution for each in said]
+    task_text = _TASK.format(most=_MAX_ANSWERS, example=next(iter(others), "B.1"))
     prompt = (
         *(await standing.create_preamble(debate, agent)),
-        *quote_round(debate, work_of_round, agent.id),
+        *quote_round(debate, [each.contribution for each in said], agent.id),
         user_part(f"{task_text}{length_limit(limit)}"),
     )
     letters = [debate.letter(each.contribution.agent) for each in said if each.contribution.agent != agent.id]
@@ -121,9 +119,9 @@ async def rebut(
     made = await debate.ask_structured(key, agent, Task(work, prompt, limit, retry_once=True), shape)
     if isinstance(made, StepFailed):
         return made
-    unknown = [
-        each.point for each in made.answers if each.point.strip() and find_point(each.point, others) is None
-    ]
+    answered = [find_point(each.point, others) for each in made.answers]
+    pairs = list(zip(made.answers, answered, strict=True))
+    unknown = [each.point for each, point in pairs if point is None and each.point.strip()]
     if unknown:
         named = ", ".join(" ".join(each.split())[:20] for each in unknown)
         message = f"{agent.name} answers in round {number} what nobody else said, and that is not counted as an answer: {named}"
@@ -138,14 +136,10 @@ async def rebut(
             agent.id,
             first,
             [each.answer.strip() for each in made.answers],
-            [point.name if (point := find_point(each.point, others)) else "" for each in made.answers],
+            [point.name if point else "" for point in answered],
         ),
         agrees_with=_find_agreement(made, letters),
-        concedes=tuple(
-            point.name
-            for each in made.answers
-            if each.concedes and (point := find_point(each.point, others)) is not None
-        ),
+        concedes=tuple(point.name for each, point in pairs if each.concedes and point),
         tokens=tokens,
         limit=limit,
         truncated=truncated,
