@@ -123,6 +123,11 @@ class Intake(Struct, frozen=True):
         )
         if record.opening and owner is not None and await self._start_new(record):
             return debate, False
+        earlier = await self._accept(record)
+        return (debate, False) if earlier is None else (earlier, True)
+
+    async def _accept(self, record: DebateRecord) -> str | None:
+        """Write a record and let its debate run here or elsewhere. Return the id of an earlier debate of the same request instead, if there is one."""
         try:
             earlier = await self._insert(record)
         except ParleyError:
@@ -130,7 +135,7 @@ class Intake(Struct, frozen=True):
             raise
         if earlier is not None:
             await self._discard_log(record)
-            return earlier, True
+            return earlier
         if record.owner is None or not await self.runner.start_debate(record):
             # No slot, or another claim was faster: the same request may arrive twice at once.
             if record.opening:
@@ -138,7 +143,7 @@ class Intake(Struct, frozen=True):
             self.runner.run_soon(record)
         if not record.opening:
             await self.deletions.remove(record.key)
-        return debate, False
+        return None
 
     async def find_earlier(self, tenant: str, request_id: str, request_digest: str) -> str | None:
         """Return the id of the debate that the same request created, or None. The debate is durable.

@@ -236,13 +236,8 @@ class RecordedState(Struct):
                 self.codes.add(code)
             case SteeringRead() as seen:
                 self.control_sequences[event.key] = seen.through
-            case Intervened(intervention=intervention) if intervention.WhichOneof("act") is None:
-                raise UnknownEventError(_unknown_message(event, "holds an intervention"))
             case Intervened() as intervened:
-                self.interventions[intervened.request_id] = (event.sequence, intervened)
-                self.claims = 0
-                self.pausing = self.pausing or intervened.intervention.HasField("pause")
-                self.stopping = self.stopping or intervened.intervention.pause.stop_calls
+                self._apply_intervention(event, intervened)
             case Settled() as settled:
                 self.settled[event.key] = settled
                 self.late.update(dict.fromkeys(settled.late, SETTLED))
@@ -265,6 +260,14 @@ class RecordedState(Struct):
                 raise UnknownEventError(_unknown_message(event, "is of a kind"))
             case _:
                 self.notes.add(event.key)
+
+    def _apply_intervention(self, event: Envelope, intervened: Intervened) -> None:
+        if intervened.intervention.WhichOneof("act") is None:
+            raise UnknownEventError(_unknown_message(event, "holds an intervention"))
+        self.interventions[intervened.request_id] = (event.sequence, intervened)
+        self.claims = 0
+        self.pausing = self.pausing or intervened.intervention.HasField("pause")
+        self.stopping = self.stopping or intervened.intervention.pause.stop_calls
 
     def _apply_timer(self, key: str, timer: TimerStarted | TimerFired) -> None:
         if isinstance(timer, TimerStarted):

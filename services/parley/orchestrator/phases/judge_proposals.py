@@ -203,6 +203,12 @@ async def judge_proposals(
             "the judge's judgement is not of the form that was asked for: it is shown as it was written, and scores nobody",
         )
         return made
+    _complete(debate, key, made, letters, len(positions))
+    return made
+
+
+def _complete(debate: Debate, key: str, made: Judgement, letters: Sequence[str], positions: int) -> None:
+    """Warn of what a judgement leaves out, and take out a choice among so many positions that means none of them."""
     absent = [
         letter
         for letter in letters
@@ -210,11 +216,10 @@ async def judge_proposals(
     ]
     if absent:
         debate.warn(key, f"the judge gave no score to {call_by_letters(absent)}")
-    if positions and (made.position is None or made.position > len(positions)):
+    if positions and (made.position is None or made.position > positions):
         message = "the judge did not say which of the first positions is right: it casts no ballot"
         debate.warn(f"{key}/choice", message)
         made.position = None
-    return made
 
 
 def _number_lines(positions: Sequence[str]) -> str:
