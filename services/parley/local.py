@@ -11,7 +11,7 @@ from contextlib import (
     suppress,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from parley.local_services import (
     LocalServices,
     Ports,
     Purpose,
+    ServiceAddresses,
     import_client,
 )
 from parley.runtime.errors import ConfigurationError
@@ -314,22 +315,8 @@ async def _run_system(
         stack.callback(configure_telemetry("parley"))
         services = LocalServices(options, store, folder)
         others = await stack.enter_async_context(services.run_others())
-        settings = settings.model_copy(
-            update={
-                # Whoever runs the system on their own machine is its operator.
-                "hook_stdout": settings.hook_stdout or "hook_stdout" not in settings.model_fields_set,
-                "gateway": others.gateway,
-                "convergence": others.convergence,
-                "ratings": others.ratings,
-                "memory": others.memory,
-                "adopt": options.adopt,
-            }
-        )
-        if options.advertise is not None:
-            settings = settings.model_copy(update={"advertise": options.advertise})
-        if options.purpose != "debates":
-            settings = settings.model_copy(update={"max_debates": 0})  # reading claims no debate
-        orchestrator = await stack.enter_async_context(services.run_orchestrator(settings))
+        own_settings = _adapt_settings(settings, options, others)
+        orchestrator = await stack.enter_async_context(services.run_orchestrator(own_settings))
         edge = await stack.enter_async_context(services.run_edge(orchestrator))
         direct = await stack.enter_async_context(services.connect_user(orchestrator))
         if lock is not None and options.purpose == "debates":
@@ -354,6 +341,26 @@ def _load_settings() -> "OrchestratorSettings":
     from parley.orchestrator.settings import OrchestratorSettings
 
     return OrchestratorSettings.load()
+
+
+def _adapt_settings(
+    settings: "OrchestratorSettings", options: LocalOptions, others: ServiceAddresses
+) -> "OrchestratorSettings":
+    """Return the settings of the orchestrator of this system."""
+    changes: dict[str, Any] = {
+        # Whoever runs the system on their own machine is its operator.
+        "hook_stdout": settings.hook_stdout or "hook_stdout" not in settings.model_fields_set,
+        "gateway": others.gateway,
+        "convergence": others.convergence,
+        "ratings": others.ratings,
+        "memory": others.memory,
+        "adopt": options.adopt,
+    }
+    if options.advertise is not None:
+        changes["advertise"] = options.advertise
+    if options.purpose != "debates":
+        changes["max_debates"] = 0  # reading claims no debate
+    return settings.model_copy(update=changes)
 
 
 def _log_level(settings: "OrchestratorSettings", options: LocalOptions) -> "Level":

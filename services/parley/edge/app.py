@@ -46,15 +46,27 @@ def create_app(
     settings: EdgeSettings, calls: OrchestratorCalls, mcp: McpEndpoint, is_ready: IsReady
 ) -> Starlette:
     """Return the application. Raise ConfigurationError for teams that cannot be used."""
-    service = _find_service()
     seal = Seal(split_list(settings.edge_session_secrets.get_secret_value()))
     sessions = Sessions(seal, settings.edge_session_seconds)
+    return Starlette(
+        routes=[
+            *_create_probes(is_ready),
+            *_create_api_routes(settings, calls),
+            mcp.create_route(),
+            *create_routes(settings, seal, sessions, calls),
+        ],
+        middleware=_create_middleware(settings, sessions, calls),
+        exception_handlers={404: answer_unknown, 405: answer_unknown},
+    )
+
+
+def _create_api_routes(settings: EdgeSettings, calls: OrchestratorCalls) -> list[BaseRoute]:
+    service = _find_service()
     events = EventStreams(SharedWatches(service.methods_by_name["WatchDebate"], calls))
     links = Links(service, calls)
     reports = Reports(service.methods_by_name["StreamReport"], calls)
     receipts = Receipts(service, calls)
-    routes: list[BaseRoute] = [
-        *_create_probes(is_ready),
+    return [
         Route("/v1/debates/{debate_id}/events", events.answer),
         Route("/v1/debates/{debate_id}/report.md", reports.answer_markdown),
         Route("/v1/debates/{debate_id}/report.html", reports.answer_html),
@@ -67,32 +79,32 @@ def create_app(
             ChatDebates(service, calls),
         ),
         *(Route(each.path, each) for each in (RpcApplication(rpc, calls) for rpc in service.methods)),
-        mcp.create_route(),
-        *create_routes(settings, seal, sessions, calls),
     ]
+
+
+def _create_middleware(
+    settings: EdgeSettings, sessions: Sessions, calls: OrchestratorCalls
+) -> list[Middleware]:
+    """Return what each request passes through, the outermost first."""
     origins = split_list(settings.edge_origins)
-    return Starlette(
-        routes=routes,
-        middleware=[
-            Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False),
-            Middleware(
-                CORSMiddleware,
-                allow_origins=origins,
-                allow_methods=["GET", "POST"],
-                allow_headers=["*"] if origins else [],
-                expose_headers=["Parley-Debate-Id", "Parley-Ignored", "Retry-After"],
-            ),
-            Middleware(OriginCheck, allowed=origins),
-            Middleware(SessionCookie, sessions=sessions),
-            Middleware(
-                RequestBounds,
-                send_seconds=settings.edge_send_seconds,
-                check_caller=calls.check_reader,
-                to_answer=to_answer,
-            ),
-        ],
-        exception_handlers={404: answer_unknown, 405: answer_unknown},
-    )
+    return [
+        Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts, www_redirect=False),
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"] if origins else [],
+            expose_headers=["Parley-Debate-Id", "Parley-Ignored", "Retry-After"],
+        ),
+        Middleware(OriginCheck, allowed=origins),
+        Middleware(SessionCookie, sessions=sessions),
+        Middleware(
+            RequestBounds,
+            send_seconds=settings.edge_send_seconds,
+            check_caller=calls.check_reader,
+            to_answer=to_answer,
+        ),
+    ]
 
 
 async def answer_unknown(request: Request, error: Exception) -> Response:

@@ -50,69 +50,72 @@ async def build(settings: MemorySettings, *, connect: Connect = channel) -> Asyn
         ConfigurationError: PARLEY_STORE or PARLEY_VECTORS names no store, or one that cannot be used.
         PartFailedError: the index is not maintained any more; the block was cancelled.
     """
+    clock = SystemClock()
     async with AsyncExitStack() as stack:
-        with refuse_unusable_store():
-            store = await stack.enter_async_context(
-                open_store(settings.store, "memory", wrapping=settings.wrapping_keys())
-            )
-            await store.documents.prepare(
-                DEBATES,
-                FILL_PROGRESS,
-                TRACES,
-                TIERS,
-                LEASES,
-                CONTRIBUTIONS,
-                PATTERNS,
-                POSITIONS,
-                CHANGES,
-                SETTLEMENTS,
-                MOMENTS,
-                TOMBSTONES,
-                APPROVALS,
-            )
-        try:
-            key = settings.vectors_api_key
-            vectors = await stack.enter_async_context(
-                open_vectors(
-                    settings.vectors, api_key=key.get_secret_value() if key else None, ca=settings.vectors_ca
-                )
-            )
-        except (ValueError, StorageError) as error:
-            raise ConfigurationError(str(error)) from None
+        store = await _open_store(settings, stack)
+        vectors = await _open_vectors(settings, stack)
         convergence = await stack.enter_async_context(connect(settings.convergence, settings.channels()))
-        meanings = EmbeddingClient(convergence)
-        clock = SystemClock()
-        index = DebateIndex(store.documents, vectors, meanings)
-        await stack.enter_async_context(background_task("preparing memory's index", index.prepare(clock)))
-        await stack.enter_async_context(background_task("building memory's index", index.run()))
-        traces = Traces(store.documents, clock)
-        tiers = Tiers(store.documents, clock)
-        patterns = Patterns(store.documents, meanings, alone=store.exclusive)
-        positions = Positions(
-            store.documents, meanings, StandReader(convergence), clock, alone=store.exclusive
-        )
-        moments = Moments(store.documents)
-        outbox = Outbox(store.documents, [traces, tiers, index, patterns, positions, moments], clock)
-        stack.push_async_callback(outbox.close)
-        await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
-        memories = Memories(
-            store.documents, index, traces, tiers, meanings, outbox, clock, alone=store.exclusive
-        )
-        lease = Lease(store.documents, "consolidation", LEASE_SECONDS, clock)
+        documents, alone, meanings = store.documents, store.exclusive, EmbeddingClient(convergence)
+        index = DebateIndex(documents, vectors, meanings)
+        traces, tiers, moments = Traces(documents, clock), Tiers(documents, clock), Moments(documents)
+        patterns = Patterns(documents, meanings, alone=alone)
+        positions = Positions(documents, meanings, StandReader(convergence), clock, alone=alone)
+        outbox = Outbox(documents, [traces, tiers, index, patterns, positions, moments], clock)
+        memories = Memories(documents, index, traces, tiers, meanings, outbox, clock, alone=alone)
         retentions = [
             Retention(settings.memory_decisions_days, tiers.list_old, memories.forget),
             Retention(settings.memory_patterns_days, patterns.list_old, end_effect(patterns)),
             Retention(settings.memory_positions_days, positions.list_old, end_effect(positions)),
             Retention(settings.memory_moments_days, moments.list_old, end_effect(moments)),
         ]
-        consolidation = Consolidation(store.documents, tiers, memories, lease, clock, retentions)
-        await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
+        lease = Lease(documents, "consolidation", LEASE_SECONDS, clock)
+        consolidation = Consolidation(documents, tiers, memories, lease, clock, retentions)
         servicer = MemoryServicer(memories, patterns, positions, moments, settings.recall_floor_percent)
+        await stack.enter_async_context(background_task("preparing memory's index", index.prepare(clock)))
+        await stack.enter_async_context(background_task("building memory's index", index.run()))
+        stack.push_async_callback(outbox.close)
+        await stack.enter_async_context(background_task("finishing memory's records", outbox.run()))
+        await stack.enter_async_context(background_task("consolidating memories", consolidation.run()))
         yield Service(
             "parley.v1.MemoryService",
             lambda server: add_MemoryServiceServicer_to_server(servicer, server),
             ready=partial(_ping_stores, store, vectors),
         )
+
+
+async def _open_store(settings: MemorySettings, stack: AsyncExitStack) -> Store:
+    with refuse_unusable_store():
+        store = await stack.enter_async_context(
+            open_store(settings.store, "memory", wrapping=settings.wrapping_keys())
+        )
+        await store.documents.prepare(
+            DEBATES,
+            FILL_PROGRESS,
+            TRACES,
+            TIERS,
+            LEASES,
+            CONTRIBUTIONS,
+            PATTERNS,
+            POSITIONS,
+            CHANGES,
+            SETTLEMENTS,
+            MOMENTS,
+            TOMBSTONES,
+            APPROVALS,
+        )
+    return store
+
+
+async def _open_vectors(settings: MemorySettings, stack: AsyncExitStack) -> Vectors:
+    key = settings.vectors_api_key
+    try:
+        return await stack.enter_async_context(
+            open_vectors(
+                settings.vectors, api_key=key.get_secret_value() if key else None, ca=settings.vectors_ca
+            )
+        )
+    except (ValueError, StorageError) as error:
+        raise ConfigurationError(str(error)) from None
 
 
 async def _ping_stores(store: Store, vectors: Vectors) -> None:

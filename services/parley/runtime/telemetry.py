@@ -16,6 +16,7 @@ from parley.runtime.errors import ConfigurationError
 if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
     from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.resources import Resource
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _TRACEPARENT: Final = "traceparent"
@@ -152,42 +153,53 @@ def _start(service_name: str) -> list[Callable[[], None]]:
 
     name = os.environ.get("OTEL_SERVICE_NAME") or service_name
     resource = Resource.create({"service.name": name, "service.version": version("parley")})
+    return [
+        *(_start_traces(resource, traces) if traces else []),
+        *(_start_metrics(resource, metric, scraped=scraped) if metric or scraped else []),
+        *(_start_logs(resource, logs) if logs else []),
+    ]
+
+
+def _start_traces(resource: "Resource", protocol: str) -> list[Callable[[], None]]:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(_exporter("TRACES", protocol)))
+    trace.set_tracer_provider(tracers)
+    return [tracers.shutdown]
+
+
+def _start_metrics(resource: "Resource", protocol: str | None, *, scraped: bool) -> list[Callable[[], None]]:
+    """Export metrics over the protocol, if there is one, and serve them where they are `scraped`."""
+    from opentelemetry import metrics
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+    readers: list[MetricReader] = []
     stops: list[Callable[[], None]] = []
-    if traces:
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    if scraped:
+        from parley.runtime.scraped_metrics import serve_metrics
 
-        tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        tracers.add_span_processor(BatchSpanProcessor(_exporter("TRACES", traces)))
-        trace.set_tracer_provider(tracers)
-        stops.append(tracers.shutdown)
-    if metric or scraped:
-        from opentelemetry import metrics
-        from opentelemetry.sdk.metrics import MeterProvider
-        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        reader, stop_serving = serve_metrics()
+        readers.append(reader)
+        stops.append(stop_serving)
+    if protocol:
+        readers.append(PeriodicExportingMetricReader(_exporter("METRICS", protocol)))
+    meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    metrics.set_meter_provider(meters)
+    return [*stops, meters.shutdown]
 
-        readers: list[MetricReader] = []
-        if scraped:
-            from parley.runtime.scraped_metrics import serve_metrics
 
-            reader, stop_serving = serve_metrics()
-            readers.append(reader)
-            stops.append(stop_serving)
-        if metric:
-            readers.append(PeriodicExportingMetricReader(_exporter("METRICS", metric)))
-        meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
-        metrics.set_meter_provider(meters)
-        stops.append(meters.shutdown)
-    if logs:
-        from opentelemetry._logs import set_logger_provider
-        from opentelemetry.sdk._logs import LoggerProvider
-        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+def _start_logs(resource: "Resource", protocol: str) -> list[Callable[[], None]]:
+    from opentelemetry._logs import set_logger_provider
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-        loggers = LoggerProvider(resource, shutdown_on_exit=False)
-        loggers.add_log_record_processor(BatchLogRecordProcessor(_exporter("LOGS", logs)))
-        set_logger_provider(loggers)
-        stops.append(loggers.shutdown)
-    return stops
+    loggers = LoggerProvider(resource, shutdown_on_exit=False)
+    loggers.add_log_record_processor(BatchLogRecordProcessor(_exporter("LOGS", protocol)))
+    set_logger_provider(loggers)
+    return [loggers.shutdown]
 
 
 def _exporter(signal: str, protocol: str) -> Any:
