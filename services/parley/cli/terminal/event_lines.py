@@ -82,16 +82,8 @@ def contribution_text(event: Event) -> str:
 def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a case a kind)
     payload = event_payload(event)
     match payload:
-        case RoundStarted(number=number, total=total):
-            return round_text(number, total)
-        case RoundAssessed() as assessed:
-            return assessment_text(assessed).strip()
-        case TricksterChecked(finding=finding):
-            return trickster_line(finding).strip()
-        case ContributionObserved() as observed:
-            return _observation_text(observed)
-        case RoundsEnded(explanation=explanation):
-            return f"rounds ended: {explanation}"
+        case RoundStarted() | RoundAssessed() | TricksterChecked() | ContributionObserved() | RoundsEnded():
+            return _round_event_text(payload)
         case DraftsGrouped(drafts=drafts):
             return f"vote {vote_text(drafts)}"
         case RequirementsListed(requirements=listed):
@@ -130,6 +122,22 @@ def _event_text(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 (a 
             return event_kind(event)
         case _:
             return limit_or_wait_text(payload)
+
+
+def _round_event_text(
+    payload: RoundStarted | RoundAssessed | TricksterChecked | ContributionObserved | RoundsEnded,
+) -> str | None:
+    match payload:
+        case RoundStarted(number=number, total=total):
+            return round_text(number, total)
+        case RoundAssessed() as assessed:
+            return assessment_text(assessed).strip()
+        case TricksterChecked(finding=finding):
+            return trickster_line(finding).strip()
+        case ContributionObserved() as observed:
+            return _observation_text(observed)
+        case RoundsEnded(explanation=explanation):
+            return f"rounds ended: {explanation}"
 
 
 def _sources_text(listed: Sequence[Source]) -> str:

@@ -124,37 +124,14 @@ class Allowance(Struct, frozen=True):
         With `budget`, its calls also count against that budget, of the key `key_id`. Raise ParleyError: RESOURCE_EXHAUSTED
         `TENANT_DEBATES`, `TENANT_WAITING`, `TENANT_TOKENS`, `TENANT_COST`, `TENANT_BYTES`, `KEY_TOKENS` or `KEY_COST`.
         """
-        limits, used = self.limits, await self.usage.get_counts(tenant)
         day_ends = _DAY - int(self.clock.now().timestamp()) % _DAY
-        for name, is_over, what, after in (
-            ("TENANT_TOKENS", _is_over(used.tokens, limits.tokens), "tokens of today are used up", day_ends),
-            (
-                "TENANT_COST",
-                _is_over(used.cost_micros, limits.cost_micros),
-                "money of today is used up",
-                day_ends,
-            ),
-            (
-                "TENANT_BYTES",
-                _is_over(used.stored_bytes, limits.stored_bytes),
-                "storage is full; delete debates",
-                _DAY,
-            ),
-        ):
-            if is_over:
-                raise _refusal(name, tenant, f"its {what}", after)
+        await self._check_use(tenant, day_ends)
         if budget is not None:
             await self._check_budget(tenant, key_id, budget, day_ends)
-        if not (limits.debates or limits.waiting):
+        if not (self.limits.debates or self.limits.waiting):
             yield
             return
-        debates = await self._count_debates(tenant)
-        if _is_over(debates.running + debates.created + self._creating[tenant], limits.debates):
-            what = f"{limits.debates} of its debates run or wait to run, which is its limit"
-            raise _refusal("TENANT_DEBATES", tenant, what, _RETRY_SOON_SECONDS)
-        if _is_over(debates.waiting, limits.waiting):
-            what = f"{limits.waiting} of its debates wait for a person or a provider, which is its limit"
-            raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
+        await self._check_debates(tenant)
         self._creating[tenant] += 1
         try:
             yield
@@ -164,6 +141,24 @@ class Allowance(Struct, frozen=True):
             self._creating[tenant] -= 1
             if not self._creating[tenant]:
                 del self._creating[tenant]
+
+    async def _check_use(self, tenant: str, day_ends: int) -> None:
+        limits, used = self.limits, await self.usage.get_counts(tenant)
+        if _is_over(used.tokens, limits.tokens):
+            raise _refusal("TENANT_TOKENS", tenant, "its tokens of today are used up", day_ends)
+        if _is_over(used.cost_micros, limits.cost_micros):
+            raise _refusal("TENANT_COST", tenant, "its money of today is used up", day_ends)
+        if _is_over(used.stored_bytes, limits.stored_bytes):
+            raise _refusal("TENANT_BYTES", tenant, "its storage is full; delete debates", _DAY)
+
+    async def _check_debates(self, tenant: str) -> None:
+        limits, debates = self.limits, await self._count_debates(tenant)
+        if _is_over(debates.running + debates.created + self._creating[tenant], limits.debates):
+            what = f"{limits.debates} of its debates run or wait to run, which is its limit"
+            raise _refusal("TENANT_DEBATES", tenant, what, _RETRY_SOON_SECONDS)
+        if _is_over(debates.waiting, limits.waiting):
+            what = f"{limits.waiting} of its debates wait for a person or a provider, which is its limit"
+            raise _refusal("TENANT_WAITING", tenant, what, _MINUTE)
 
     async def _check_budget(self, tenant: str, key_id: str, budget: KeyBudget, day_ends: int) -> None:
         used = await self.usage.get_counts(key_account(tenant, key_id))

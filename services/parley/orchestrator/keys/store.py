@@ -13,7 +13,7 @@ from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
 from parley.runtime.unreadable import find_readable, skip_unreadable
-from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Value, Where
+from parley.storage.ports import Above, Collection, Document, Documents, Fields, Index, Order, Where
 from parley.storage.scan import scan
 from parley.v1.key_pb2 import KeyBudget
 
@@ -92,34 +92,18 @@ class KeyStore:
         Raise DuplicateError if a key with this id exists.
         """
         key_id, secret = key_id or secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
-        creator = creator or self._creator
-        created = f"{_text_of(now)}/{key_id}"
-        until = _text_of(expires) if expires else ""
         key = ApiKey(
             key_id,
             tenant,
             name,
             roles,
             hash_of(secret),
-            created,
-            creator=creator,
-            expires=until,
+            created=f"{_text_of(now)}/{key_id}",
+            creator=creator or self._creator,
+            expires=_text_of(expires) if expires else "",
             budget=budget,
         )
-        fields: dict[str, Value] = {
-            "tenant": tenant,
-            "name": name,
-            "roles": sorted(map(role_name, roles)),
-            "hash": key.hash,
-            "made": created,
-            "revoked": "",
-            "creator": creator,
-            "last_used": "",
-            "expires": until,
-            "tokens_per_day": budget.tokens_per_day if budget else 0,
-            "cost_micros_per_day": budget.cost_micros_per_day if budget else 0,
-        }
-        await self._insert(key, fields)
+        await self._insert(key, _to_fields(key))
         return key, f"{_PREFIX}_{key_id}_{secret}"
 
     async def _insert(self, key: ApiKey, fields: Fields) -> None:
@@ -170,6 +154,22 @@ def _budget(tokens: int, cost_micros: int) -> KeyBudget | None:
     if not (tokens or cost_micros):
         return None
     return KeyBudget(tokens_per_day=tokens, cost_micros_per_day=cost_micros)
+
+
+def _to_fields(key: ApiKey) -> Fields:
+    return {
+        "tenant": key.tenant,
+        "name": key.name,
+        "roles": sorted(map(role_name, key.roles)),
+        "hash": key.hash,
+        "made": key.created,
+        "revoked": key.revoked,
+        "creator": key.creator,
+        "last_used": key.last_used,
+        "expires": key.expires,
+        "tokens_per_day": key.budget.tokens_per_day if key.budget else 0,
+        "cost_micros_per_day": key.budget.cost_micros_per_day if key.budget else 0,
+    }
 
 
 def _key(document: Document) -> ApiKey:
