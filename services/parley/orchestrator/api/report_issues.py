@@ -1,4 +1,4 @@
-"""The issues of a debate as a table, and the answers of an author to them."""
+"""The issues of a debate that matter most as a table, and the answers of an author to them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,21 +13,26 @@ from parley.v1.critique_pb2 import ISSUE_STATUS_NOT_ANSWERED, IssueAnswer
 from parley.v1.debate_pb2 import Contribution
 
 _MAX_TEXT: Final = 240
+_MAX_ISSUES: Final = 100
+"""More are not read as a table. Each issue stands in its critique too, with its number and all of its text."""
 _HEAD: Final = ("No.", "Round", "Who", "Against", "Severity", "Issue", "What became of it")
 
 
 def issues_section(page: ReportPage) -> Iterator[str]:
-    """Yield the table of all issues: those that are open first, then the most severe."""
+    """Yield the table of the issues: those that are open first, then the most severe."""
     issues = page.issues.issues
     if not issues:
         return
     yield "## Issues"
     taken = sum(not each.is_open for each in issues)
     yield (
-        f"{taken} of {len(issues)} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
+        f"{taken:,} of {len(issues):,} issues were taken up. Those that were not come first. Severity is from 0 to 10:"
         " with 10 the proposal must not be used, 1 is a matter of taste."
     )
-    yield table(_HEAD, (_cells(page.names, each) for each in sorted(issues, key=_place)))
+    shown = sorted(issues, key=_place)[:_MAX_ISSUES]
+    yield table(_HEAD, (_cells(page.names, each) for each in shown))
+    if more := len(issues) - len(shown):
+        yield f"{more:,} more stand in the critiques below, each with its number."
 
 
 def _place(each: TrackedIssue) -> tuple[bool, int]:
