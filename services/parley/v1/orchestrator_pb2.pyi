@@ -270,7 +270,7 @@ class GetAnalysisResponse(_message.Message):
     FAILED_PATTERNS_FIELD_NUMBER: _builtins.int
     MARKDOWN_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
-    """All of it for people (CommonMark), as the report has it."""
+    """All of it for people (CommonMark)."""
     @_builtins.property
     def analysis(self) -> _analysis_pb2.Analysis:
         """What the answer rests on. Unset: it was not to be analysed."""

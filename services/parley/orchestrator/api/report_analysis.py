@@ -1,4 +1,4 @@
-"""What the answer of a debate rests on, where its agents disagree, and what changed minds: by itself, and as a section of the report."""
+"""What the answer of a debate rests on, where its agents disagree, and what changed minds, by itself; the first of these also in the report."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -55,10 +55,15 @@ def analysis_of(debate: Debate, debate_format: Format | None) -> GetAnalysisResp
 
 
 def analysis_section(page: ReportPage) -> Iterator[str]:
-    """Yield the section of a debate whose answer was analysed, or should have been."""
+    """Yield the section of a debate whose answer was analysed, or should have been: what no other section says.
+
+    Positions and their changes stand with what the debate changed, open questions and dissent with the answer, issues in their table.
+    """
     if page.debate.HasField("analysis"):
         yield "## Analysis"
-        yield _collect_analysis(page).markdown
+        yield from _grounds(page)
+        yield from _formal_checks(page)
+        yield from _failed_patterns(page, list_failed_patterns(page.debate, page.issues))
 
 
 def _collect_analysis(page: ReportPage) -> GetAnalysisResponse:
