@@ -41,7 +41,7 @@ def test_a_debate_ends_with_its_answer_on_stdout_and_can_be_looked_at(tmp_path: 
     assert len([each for each in state["contributions"] if each["work"]["activity"] == "critique"]) == 2
     assert "Which?" in (tmp_path / "r.md").read_text()
     assert again.code == 0
-    assert again.out.startswith(state["outcome"]["description"].strip())
+    assert f"\n## Answer\n\n{state['outcome']['description'].strip()}\n" in again.out
     assert state["id"] in Command(["list"], tmp_path).end().out
     shown = Command(["show", state["id"], "--json"], tmp_path).end()
     assert json.loads(shown.out) == state

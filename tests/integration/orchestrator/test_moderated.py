@@ -375,7 +375,8 @@ async def test_the_report_shows_who_debated_and_every_part_of_the_decision(tmp_p
         "- Rounds ended: the perspectives agree: round 1 says so",
         "who takes which position cannot be told. High, by the moderator.",
         "### Perspective: User Experience\n\n- C had a reason.\n- Accepts: user-experience pays for round 1.",
-        "### Dissent\n\n- User Experience: It is slower.",
+        "- **Dissent:** User Experience disagrees: It is slower.",
     ):
         assert line in shown
+    assert "### Dissent" not in shown, "it is told once"
     assert "| ada |" not in shown

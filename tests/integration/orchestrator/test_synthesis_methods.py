@@ -160,7 +160,9 @@ async def test_a_merged_answer_has_the_objections_of_the_others_attached(tmp_pat
     assert all(f"{agent} answers round/1/refine/{agent}" in prompt for agent in ("ada", "bo", "cy"))
     assert "judge answers merge" in gateway.asked("merge/objection/cy").prompt
     assert not came_to.scores
-    assert "## Objections\n\n- Bo: It forgets the cost.\n" in answer_markdown(fold(events), V1)
+    shown = answer_markdown(fold(events), V1)
+    assert "- **Dissent:** Bo objects: It forgets the cost.\n" in shown
+    assert shown.count("It forgets the cost.") == 1, "it is told once"
 
 
 async def test_a_work_stands_in_for_a_merge_that_a_judge_does_not_write(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from parley.orchestrator.api.verdict import verdict_lines
+from msgspec.structs import replace
+
+from parley.orchestrator.api.verdict import tells_all_dissent, verdict_lines
 from parley.orchestrator.engine.format import AnswerPart, Format
 from parley.orchestrator.model.best_work import describe_stand_in
 from parley.orchestrator.model.effect_text import describe_related, effect_lines
@@ -27,11 +29,19 @@ def stand_in_line(debate: Debate) -> str:
     return f"Stand-in: {describe_stand_in(debate.outcome.stand_in, names_of(debate).of)}."
 
 
-def answer_parts(debate: Debate, debate_format: Format | None) -> Iterator[AnswerPart]:
-    """Yield the parts of an answer that say something; of a format that is not known here, the answer alone."""
+def answer_parts(
+    debate: Debate, debate_format: Format | None, *, below_verdict: bool = False
+) -> Iterator[AnswerPart]:
+    """Yield the parts of an answer that say something; of a format that is not known here, the answer alone.
+
+    `below_verdict`: also without dissent that the lines of the verdict have whole.
+    """
     parts = debate_format.answer(debate) if debate_format else [AnswerPart("", debate.outcome.description)]
     related = AnswerPart("Earlier decisions", items=list(map(describe_related, debate.outcome.related)))
-    return (each for each in (*parts, related) if each.text.strip() or each.items)
+    without_dissent = below_verdict and tells_all_dissent(debate, debate_format)
+    for each in (*parts, related):
+        if (each.text.strip() or each.items) and not (each.is_dissent and without_dissent):
+            yield each
 
 
 def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
@@ -47,20 +57,17 @@ def _effect_part(debate: Debate) -> Iterator[AnswerPart]:
 def answer_markdown(debate: Debate, debate_format: Format | None, *, alone: bool = False) -> str:
     """Return the answer as a page of its own, without how it came about; what agents wrote stands as they wrote it, its headings below the page's own.
 
+    What was decided comes first, in short: the rest may be long, and where only the beginning is shown, that is what matters.
     `alone`: also without who decided it, how sure that is, what the debate changed and which sources it cites, for those who judge the answer.
     Of a demonstration, who decided it and how sure that is says nothing, so it is left out too.
     """
     blocks = [f"*Demonstration: {DEMONSTRATION}.*"] if debate.demonstration else []
     blocks += [f"*{inline(line)}*" for line in [stand_in_line(debate)] if line]
-    answer, *others = (each for each in answer_parts(debate, debate_format) if not each.is_process)
     lines = [] if alone or debate.demonstration else verdict_lines(debate, debate_format)
-    parts = (
-        answer,
-        *([AnswerPart("In short", items=lines)] if lines else []),
-        *others,
-        *([] if alone else _effect_part(debate)),
-    )
-    shown = [*blocks, *map(_part_markdown, parts)]
+    parts = answer_parts(debate, debate_format, below_verdict=bool(lines))
+    answer, *others = (each for each in parts if not each.is_process)
+    first = (AnswerPart("In short", items=lines), replace(answer, title="Answer")) if lines else (answer,)
+    shown = [*blocks, *map(_part_markdown, (*first, *others, *([] if alone else _effect_part(debate))))]
     legend = [] if alone else _legend(debate, "\n\n".join(shown))
     return "\n\n".join([*shown, *legend]) + "\n"
 

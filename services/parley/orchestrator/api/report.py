@@ -110,7 +110,7 @@ def _answer(page: ReportPage) -> Iterator[str]:
 
 
 def _answer_parts(page: ReportPage) -> Iterator[str]:
-    for part in answer_parts(page.debate, page.debate_format):
+    for part in answer_parts(page.debate, page.debate_format, below_verdict=True):
         if part.title:
             yield f"### {inline(part.title)}"
         yield _part_block(page, part)

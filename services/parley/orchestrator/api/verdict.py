@@ -38,6 +38,14 @@ def verdict_lines(
     ]
 
 
+def tells_all_dissent(debate: Debate, debate_format: Format | None) -> bool:
+    """Return whether `verdict_lines` have all that agents hold against the answer, each whole."""
+    if debate_format is None or debate_format.verdict is None:
+        return False
+    stated = _list_dissent(debate, debate_format.verdict(debate), names_of(debate))
+    return len(stated) <= _MAX_DISSENTS and all(len(" ".join(each.split())) <= _MAX_REASON for each in stated)
+
+
 def _to_sentences(texts: Sequence[str]) -> str:
     """Return texts in a line, each with the end of a sentence."""
     lines = [" ".join(each.split()) for each in texts if each.strip()]
@@ -65,7 +73,7 @@ def _describe_cap(details: AnswerDetails) -> str:
 def _describe_dissent(
     debate: Debate, verdict: Verdict, names: Names, table: IssueTable | None
 ) -> Iterator[str]:
-    stated = [*verdict.dissent, *_list_other_positions(debate, verdict, names)]
+    stated = _list_dissent(debate, verdict, names)
     yield from (_to_sentences([to_line(each, _MAX_REASON)]) for each in stated[:_MAX_DISSENTS])
     if len(stated) > _MAX_DISSENTS:
         yield f"{len(stated) - _MAX_DISSENTS} more are below."
@@ -75,6 +83,10 @@ def _describe_dissent(
         yield _to_sentences([verdict.no_dissent, issues])
     elif issues:
         yield issues
+
+
+def _list_dissent(debate: Debate, verdict: Verdict, names: Names) -> list[str]:
+    return [*verdict.dissent, *_list_other_positions(debate, verdict, names)]
 
 
 def _list_other_positions(debate: Debate, verdict: Verdict, names: Names) -> Iterator[str]:

@@ -29,6 +29,7 @@ class AnswerPart(Struct, frozen=True):
         items: A list instead of a text.
         quoted: Whether an agent wrote it, rather than the format.
         is_process: Whether it says how the answer came about: it is read by those who ask for that, and in the report.
+        is_dissent: Whether it says only what the verdict's dissent says too, but without a limit of its length.
     """
 
     title: str
@@ -36,6 +37,7 @@ class AnswerPart(Struct, frozen=True):
     items: Sequence[str] = ()
     quoted: bool = True
     is_process: bool = False
+    is_dissent: bool = False
 
 
 NOT_ASKED: Final = "No agent was asked whether it agrees with the answer."

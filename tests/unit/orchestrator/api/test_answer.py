@@ -1,13 +1,13 @@
 """The answer of a debate as Markdown, in the way of its format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from markdown_it import MarkdownIt
 
 from parley.orchestrator.api.answer import answer_markdown, answer_parts, process_markdown
 from parley.orchestrator.engine.debate import Debate
-from parley.orchestrator.engine.format import AnswerPart, Format
+from parley.orchestrator.engine.format import AnswerPart, Format, Verdict
 from parley.v1.debate_pb2 import (
     STOP_REASON_ALL_ROUNDS_COMPLETED,
     STOP_REASON_UNDISPUTED,
@@ -28,13 +28,14 @@ async def _run(_debate: Debate) -> Outcome:
     raise AssertionError("nothing is run here")
 
 
-def make_format(*parts: AnswerPart) -> Format:
-    """A format that shows its answer so."""
+def make_format(*parts: AnswerPart, dissent: Sequence[str] | None = None) -> Format:
+    """A format that shows its answer so; with this dissent in its verdict, if it has one."""
 
     def answer(_debate: DebateMessage) -> Iterator[AnswerPart]:
         yield from parts
 
-    return Format("poll", 1, _run, answer=answer)
+    verdict = None if dissent is None else lambda _debate: Verdict(dissent=dissent)
+    return Format("poll", 1, _run, answer=answer, verdict=verdict)
 
 
 def test_of_a_format_that_is_not_known_the_answer_alone_is_shown() -> None:
@@ -65,6 +66,34 @@ def test_headings_in_the_text_of_a_part_stand_below_that_of_the_part() -> None:
     parts = (AnswerPart("", "Yes.\n\n# Load"), AnswerPart("Implementation", "## Decision\n\nBegin."))
     shown = answer_markdown(DEBATE, make_format(*parts))
     assert shown == "Yes.\n\n### Load\n\n## Implementation\n\n### Decision\n\nBegin.\n"
+
+
+def test_what_was_decided_comes_before_an_answer_that_may_be_long() -> None:
+    parts = (AnswerPart("", "Use one.\n\n# Load\n\nIt is low."), AnswerPart("Next", "Begin."))
+    assert answer_markdown(DEBATE, make_format(*parts, dissent=["Bo objects: No."])) == (
+        "## In short\n\n- **Decision:** Use *one*.\n- **Confidence:** Not stated.\n- **Dissent:** Bo objects: No.\n\n"
+        "## Answer\n\nUse one.\n\n### Load\n\nIt is low.\n\n## Next\n\nBegin.\n"
+    )
+
+
+def list_titles(dissent: list[str] | None, **options: bool) -> list[str]:
+    parts = (AnswerPart("", "Yes."), AnswerPart("Dissent", items=dissent or ["No."], is_dissent=True))
+    shown = answer_markdown(DEBATE, make_format(*parts, dissent=dissent), **options)
+    return [line for line in shown.splitlines() if line.startswith("## ")]
+
+
+def test_dissent_is_told_once() -> None:
+    assert list_titles(["Bo objects: No."]) == ["## In short", "## Answer"]
+
+
+@pytest.mark.parametrize("dissent", [["no " * 140], ["No."] * 6], ids=["long", "many"])
+def test_dissent_of_which_only_a_part_is_told_in_short_is_told_whole_below(dissent: list[str]) -> None:
+    assert list_titles(dissent) == ["## In short", "## Answer", "## Dissent"]
+
+
+def test_dissent_is_told_where_nothing_is_told_in_short() -> None:
+    assert list_titles(None) == ["## Dissent"]
+    assert list_titles(["Bo objects: No."], alone=True) == ["## Dissent"]
 
 
 def test_how_an_answer_came_about_stands_for_itself() -> None:

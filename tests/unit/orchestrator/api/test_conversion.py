@@ -164,10 +164,11 @@ def test_a_debate_is_told_whole() -> None:
     assert not made.is_answer
     assert said.outcome == outcome
     assert said.answer == (
-        "This one.\n\n## In short\n\n"
+        "## In short\n\n"
         "- **Decision:** This one. Written by the judge from the work of Ada.\n"
         "- **Confidence:** By the judge's own word 40 of 100, or more: at most 40 counts while a must is not met.\n"
         "- **Dissent:** No agent was asked whether it agrees with the answer.\n\n"
+        "## Answer\n\nThis one.\n\n"
         "## Requirements\n\n- **Not met:** Free. (a must)\n"
     )
     assert said.first_drafts == drafts

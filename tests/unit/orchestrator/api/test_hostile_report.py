@@ -42,8 +42,8 @@ javascript:x) [[in](vbscript:x)](HTTPS://127.0.0.1/) ![picture](ftp://x) [web](h
 | a | b |
 ```html
 <iframe src=x>"""
-HARMLESS = "\nx" * HOSTILE.count("\n")
-"""As many lines: a report has a place for long questions."""
+HARMLESS = "\n".join("x" * len(line) for line in HOSTILE.split("\n"))
+"""As many lines, each as long: a report has places of their own for long questions and for long dissent."""
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 ELEMENTS = HEADINGS | frozenset(
     [

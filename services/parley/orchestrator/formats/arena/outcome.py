@@ -185,9 +185,8 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
     ranking = [_ranking_line(each, names) for each in arena.ranking]
     yield AnswerPart(f"Ranking by {names.of_judge(arena.judge_agent_id)}", items=ranking, is_process=True)
     yield AnswerPart("Still to be settled", arena.missing)
-    yield AnswerPart(
-        "Dissent", items=[f"{names.of(each.agent_id)}: {names.put_in(each.text)}" for each in arena.dissent]
-    )
+    objections = [f"{names.of(each.agent_id)}: {names.put_in(each.text)}" for each in arena.dissent]
+    yield AnswerPart("Dissent", items=objections, is_dissent=True)
     if arena.consenting_agent_ids:
         consenting = names.list_of(arena.consenting_agent_ids)
         yield AnswerPart(

@@ -331,6 +331,7 @@ def decision_parts(outcome: Outcome) -> Iterator[AnswerPart]:
     yield AnswerPart(
         "Dissent",
         items=[f"{names.get(each.agent_id, each.agent_id)}: {each.text}" for each in moderated.dissents],
+        is_dissent=True,
     )
     yield AnswerPart("Guidance from the person who asks", items=moderated.guidance)
     if moderated.approved:

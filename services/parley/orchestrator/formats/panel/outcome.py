@@ -97,6 +97,5 @@ def answer_parts(debate: Debate) -> Iterator[AnswerPart]:
         lines = [*result_lines(panel.vote, names), *vote_lines(panel.vote, names, with_shares=False)]
         yield AnswerPart("Vote", items=lines, quoted=False)
     if panel.objections:
-        yield AnswerPart(
-            "Objections", items=[f"{names.of(each.agent_id)}: {each.text}" for each in panel.objections]
-        )
+        objections = [f"{names.of(each.agent_id)}: {each.text}" for each in panel.objections]
+        yield AnswerPart("Objections", items=objections, is_dissent=True)
