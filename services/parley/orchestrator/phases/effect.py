@@ -27,7 +27,7 @@ from parley.orchestrator.phases.grouping import (
 )
 from parley.orchestrator.phases.schemas import Line
 from parley.v1.agent_pb2 import Agent
-from parley.v1.debate_pb2 import AnswerDetails, DraftGroups, Reply
+from parley.v1.debate_pb2 import AnswerDetails, DraftGroups
 from parley.v1.effect_pb2 import DebateEffect, QuestionKind
 
 _MAX_SHOWN: Final = 16
@@ -164,8 +164,9 @@ def describe_effect(
         ballots = Ballots(positions.answer, weigh_judge(0, 0, stronger=True).weight)
     effect = create_effect(stands, positions.names, positions.answer, kind, ballots, positions.unknown)
     effect.confidence.judge_word = judge_word
-    effect.agent_families.extend(sorted(set(filter(None, _families(debate, debate.participants)))))
-    effect.judge_family = next(_families(debate, (judge,)), "") if judge else ""
+    models = _list_models(debate)
+    effect.agent_families.extend(sorted(set(filter(None, _families(models, debate.participants)))))
+    effect.judge_family = next(_families(models, (judge,)), "") if judge else ""
     return effect
 
 
@@ -174,18 +175,24 @@ def word_of(details: AnswerDetails) -> str:
     return f"{details.confidence} of 100" if details.HasField("confidence") else ""
 
 
-def _families(debate: Debate, agents: Sequence[Agent]) -> Iterator[str]:
+def _list_models(debate: Debate) -> Collection[tuple[str, str, str]]:
+    """Return the models that have answered, each once with its agent and its route: a debate has thousands of replies."""
+    replies = ((made.work.agent_id, made.reply) for made in debate.replies)
+    return dict.fromkeys((agent, reply.route, reply.model) for agent, reply in replies)
+
+
+def _families(models: Collection[tuple[str, str, str]], agents: Sequence[Agent]) -> Iterator[str]:
     """Yield the model families that have answered for these agents, empty where a name shows none."""
     by_id = {each.id: each for each in agents}
-    for each in debate.replies:
-        if each.work.agent_id in by_id:
-            yield _family_of_reply(by_id[each.work.agent_id], each.reply)
+    for agent, route, model in models:
+        if agent in by_id:
+            yield _family_of(by_id[agent], route, model)
 
 
-def _family_of_reply(agent: Agent, reply: Reply) -> str:
-    """Return the family of the model that answered. A provider's name shows it only as far as it did when the debate was created: for the first route."""
-    named = family_of(reply.route)
-    is_first = not agent.routes or reply.route == agent.routes[0]
+def _family_of(agent: Agent, route: str, model: str) -> str:
+    """Return the family of a model. A provider's name shows it only as far as it did when the debate was created: for the first route."""
+    named = family_of(route)
+    is_first = not agent.routes or route == agent.routes[0]
     if is_first and named == agent.model_family:
-        return family_of(reply.model) or named
-    return family_of(reply.model) or family_of(reply.route.partition("/")[2])
+        return family_of(model) or named
+    return family_of(model) or family_of(route.partition("/")[2])
