@@ -1,6 +1,6 @@
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import SQLITE_OK, SQLITE_SELECT, Connection
 
 import pytest
 
@@ -74,3 +74,24 @@ async def test_a_search_for_indexed_fields_reads_no_document(
         assert [(each.key, each.fields) for each in found] == [("k4", {"beat": 4}), ("k3", {"beat": 3})]
         with pytest.raises(StorageError):
             await documents.find(ITEMS, {"tenant": "t"}, fields=["text"])
+
+
+async def test_searches_for_lists_of_all_lengths_are_few_statements(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "MOST", 1)
+    prepared: list[int] = []
+
+    def note(action: int, *_: object) -> int:
+        prepared.append(action)
+        return SQLITE_OK
+
+    async with open_database(tmp_path / "some.db") as database:
+        documents = SqliteDocuments(database, "some")
+        await documents.prepare(ITEMS)
+        await documents.insert(ITEMS, "k0", {"tenant": "t"})
+        await database.read(lambda connection: connection.set_authorizer(note))
+        for length in range(1, 65):
+            keys = tuple(f"k{number}" for number in range(length))
+            assert len(await documents.find(ITEMS, {"key": OneOf(keys)})) == 1
+    assert prepared.count(SQLITE_SELECT) == 7  # 1, 2, 4, … 64 keys

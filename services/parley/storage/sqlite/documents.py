@@ -261,10 +261,16 @@ def _one_of(field: str, values: Sequence[str | int | bool | None]) -> _Clause:
     texts = [each for each in values if isinstance(each, str)]
     if len(texts) < len(values):
         return _join([_condition(field, each) for each in values], " OR ", "0")
-    one = f"{_extract(field)} IN ({', '.join('?' * len(values))})"  # read faster than as many comparisons
+    asked = _lengthen(texts)
+    one = f"{_extract(field)} IN ({', '.join('?' * len(asked))})"  # read faster than as many comparisons
     if any(map(_may_be_nested, texts)):
         one = f"({one} AND {_has_type(field, 'text')})"
-    return one, list(values)
+    return one, asked
+
+
+def _lengthen(texts: list[str]) -> list[str]:
+    """Return texts with the last one again, up to a power of two of them: each connection keeps a statement for each length."""
+    return texts + texts[-1:] * ((1 << (len(texts) - 1).bit_length()) - len(texts))
 
 
 def _list_contains(field: str, text: str) -> _Clause:
