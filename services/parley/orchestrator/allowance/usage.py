@@ -256,7 +256,8 @@ def _version(stored: Mapping[str, Any]) -> int:
 
 
 _PAGE = 100
-_MAX_BUDGET_KEYS = 10_000
+_MAX_BUDGET_KEYS = 1_000
+"""Logs whose key is known, several times as many as debates run at once; of another one the first record is read again."""
 
 
 class MeteredLog:
