@@ -40,9 +40,11 @@ async def run(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(f"sqlite:///{folder}", "ratings") as store:
             await _record(store, amount)
-            counted, whole = await _measure_start(lambda: Matches(store.log, store.documents).table(_TENANT))
+            counted, whole = await _measure_start(
+                lambda: Matches(store.log, store.documents).read_table(_TENANT)
+            )
             restored, from_snapshot = await _measure_start(
-                lambda: Matches(store.log, store.documents).table(_TENANT)
+                lambda: Matches(store.log, store.documents).read_table(_TENANT)
             )
             assert from_snapshot.ratings() == whole.ratings()
     rows = [

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from parley.convergence.embeddings import Embeddings
 from parley.convergence.vectors import Vector, unit
 
 
@@ -30,3 +31,9 @@ class HashEmbedder:
 
     async def close(self) -> None:
         """Holds nothing."""
+
+
+async def embed_one(embeddings: Embeddings, text: str) -> Vector:
+    """Return the vector of one text alone."""
+    (vector,) = await embeddings.embed([text])
+    return vector

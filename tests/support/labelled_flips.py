@@ -64,7 +64,7 @@ class _Reader(StandReader):
         self._agreements = agreements
 
     async def read(self, pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
-        probabilities = await self._agreements.probabilities(pairs)
+        probabilities = await self._agreements.estimate_probabilities(pairs)
         return [IS_SAME[pair_relation(*each)] for each in zip(pairs, probabilities, strict=True)]
 
 
@@ -113,7 +113,7 @@ def _to_records(ledger: Mapping[str, Any], *, matter_is_named: bool) -> Sequence
 
 
 async def _list_outcomes(positions: Positions, tenant: str) -> dict[tuple[str, str, str], int]:
-    found, _ = await positions.page(tenant, agent="", only_flips=False, after=None, size=200)
+    found, _ = await positions.list_page(tenant, agent="", only_flips=False, after=None, size=200)
     return {
         (tenant, change.earlier_debate_id, each.debate_id): change.outcome
         for each in found

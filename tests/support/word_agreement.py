@@ -13,7 +13,7 @@ class WordAgreement:
     def __init__(self, choices: Sequence[str] = ("kafka", "rabbitmq")) -> None:
         self._choices = choices
 
-    async def probability(self, one: str, other: str) -> float | None:
+    async def estimate_probability(self, one: str, other: str) -> float | None:
         ours, theirs = self._choice(one), self._choice(other)
         if ours is None or theirs is None:
             return 0.5

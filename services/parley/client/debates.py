@@ -56,7 +56,7 @@ class ParleyClient(AuditClient, HookClient, ReceiptClient):
             if error.reason != TOO_LARGE:
                 raise
         debate = await self.get_summary(debate_id)
-        await fill_contributions(debate, self._contribution_pages(debate_id))
+        await fill_contributions(debate, self._read_contribution_pages(debate_id))
         if debate.status == debate_pb2.DEBATE_STATUS_COMPLETED:
             fill_answer(debate, await self.get_answer(debate_id))
         if debate.spec.context:
@@ -80,7 +80,7 @@ class ParleyClient(AuditClient, HookClient, ReceiptClient):
 
         While a debate runs, a retried step may come again: the larger `attempt` counts.
         """
-        async for page in self._contribution_pages(debate_id):
+        async for page in self._read_contribution_pages(debate_id):
             for made in page.contributions:
                 yield made
             for failed in page.failures:
@@ -404,7 +404,7 @@ class ParleyClient(AuditClient, HookClient, ReceiptClient):
         request = orchestrator_pb2.GetDebateRequest(debate_id=debate_id, view=view)
         return (await self._call(self._stub.GetDebate, request)).debate
 
-    async def _contribution_pages(
+    async def _read_contribution_pages(
         self, debate_id: str
     ) -> AsyncGenerator[orchestrator_pb2.ListContributionsResponse, None]:
         token = ""

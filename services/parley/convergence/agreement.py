@@ -63,7 +63,7 @@ def _differs_in_one_word(one: str, other: str) -> bool:
 class AgreementModel(Protocol):
     """A model that reads two positions together."""
 
-    async def probability(self, one: str, other: str) -> float | None:
+    async def estimate_probability(self, one: str, other: str) -> float | None:
         """Return the probability that two positions are the same answer, or None if the model cannot tell.
 
         It depends neither on their order nor on other pairs.
@@ -86,7 +86,7 @@ class NliAgreement:
         self._encoder = encoder
         self._head = head
 
-    async def probability(self, one: str, other: str) -> float | None:
+    async def estimate_probability(self, one: str, other: str) -> float | None:
         """Read a pair as soon as a thread is free."""
         return await self._encoder.run(lambda encoder: self._read_pair(encoder, one, other))
 
@@ -115,7 +115,7 @@ class Agreements:
         self._cache: OrderedDict[Pair, float | None] = OrderedDict()
         self._pending_pairs: dict[Pair, _PendingPair] = {}
 
-    async def probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
+    async def estimate_probabilities(self, pairs: Sequence[Pair]) -> list[float | None]:
         """Return the probabilities of pairs, in their order.
 
         The same words are the same answer in any language. The result is None if a position is empty.
@@ -125,7 +125,7 @@ class Agreements:
         """
         keys = [_pair_key(*pair) for pair in pairs]
         found = {key: self._lookup(key) for key in keys if self._needs_no_reading(key)}
-        missing = {key: self._pending(key) for key in keys if key not in found}
+        missing = {key: self._find_or_start(key) for key in keys if key not in found}
         for each in missing.values():
             each.callers += 1
         try:
@@ -137,7 +137,7 @@ class Agreements:
         found |= zip(missing, results, strict=True)
         return [found[key] for key in keys]
 
-    def _pending(self, key: Pair) -> _PendingPair:
+    def _find_or_start(self, key: Pair) -> _PendingPair:
         if key not in self._pending_pairs:
             self._pending_pairs[key] = _PendingPair(asyncio.create_task(self._read(key)))
         return self._pending_pairs[key]
@@ -147,7 +147,7 @@ class Agreements:
 
     async def _read(self, key: Pair) -> float | None:
         assert self._model is not None
-        probability = await self._model.probability(*key)
+        probability = await self._model.estimate_probability(*key)
         self._store(key, probability)
         return probability
 

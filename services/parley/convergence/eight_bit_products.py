@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from parley.convergence.session import onnx_session
+from parley.convergence.session import create_session
 
 _WEIGHTS: Final = 1
 _ZERO_POINT: Final = 3
@@ -29,7 +29,7 @@ def clips_products() -> bool:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     given = np.full((1, 2), 255, np.uint8)
-    (product,) = onnx_session(model.SerializeToString()).run(None, {"given": given})
+    (product,) = create_session(model.SerializeToString()).run(None, {"given": given})
     return int(product[0, 0]) != 2 * 255 * 127
 
 

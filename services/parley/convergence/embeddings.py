@@ -56,7 +56,7 @@ class Embeddings:
         self._pending: dict[bytes, _PendingText] = {}
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def vectors(self, texts: Sequence[str]) -> list[Vector]:
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of texts, in their order. Raise ParleyError: UNAVAILABLE `EMBEDDINGS_UNAVAILABLE`."""
         asked = [self.ask(text) for text in texts]
         try:
@@ -64,10 +64,6 @@ class Embeddings:
         finally:
             for each in asked:
                 each.leave()
-
-    async def vector(self, text: str) -> Vector:
-        """Return the vector of a text; errors as with `vectors`."""
-        return (await self.vectors([text]))[0]
 
     def ask(self, text: str) -> AskedText:
         """Ask for the vector of a text without waiting for it. Whoever asks leaves in the end."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tokenizers import Tokenizer
 
 from parley.convergence.encoder_graph import POOLED, load_pooled_graph
-from parley.convergence.session import onnx_session
+from parley.convergence.session import create_session
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ConfigurationError
 
@@ -102,7 +102,7 @@ class CrossEncoder:
         self._tokenizer.no_padding()
         self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._tokenizer.enable_truncation(_MAX_TOKENS)
-        self._session = onnx_session(load_pooled_graph(files.model))
+        self._session = create_session(load_pooled_graph(files.model))
 
     def read(self, first: str, second: str) -> Vector:
         """Read two texts in this order.

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from parley.convergence.agreement import Relation
 
-Pair = tuple[str, str]
+AgentPair = tuple[str, str]
 """The ids of two agents, the smaller one first."""
 
 
@@ -21,10 +21,10 @@ class Reading(Struct, frozen=True):
     """
 
     positions: Mapping[str, str]
-    relations: Mapping[Pair, Relation]
-    probabilities: Mapping[Pair, float | None]
+    relations: Mapping[AgentPair, Relation]
+    probabilities: Mapping[AgentPair, float | None]
 
-    def pairs(self, wanted: Relation) -> tuple[Pair, ...]:
+    def pairs(self, wanted: Relation) -> tuple[AgentPair, ...]:
         """Return the pairs with this relation, ordered."""
         return tuple(sorted(pair for pair, found in self.relations.items() if found is wanted))
 
@@ -91,11 +91,11 @@ def _describe(members: tuple[str, ...], reading: Reading) -> Group:
     return Group(members, speaker, reading.positions[speaker])
 
 
-def _probability(reading: Reading, pair: Pair) -> float:
+def _probability(reading: Reading, pair: AgentPair) -> float:
     """Return the probability of a pair of the same answer; 1 if a caller settled it."""
     known = reading.probabilities[pair]
     return 1.0 if known is None else known
 
 
-def _sort_pair(one: str, other: str) -> Pair:
+def _sort_pair(one: str, other: str) -> AgentPair:
     return (one, other) if one < other else (other, one)

@@ -21,7 +21,7 @@ from parley.convergence.model_files import (
     LocalModelName,
     verified_file,
 )
-from parley.convergence.session import onnx_session
+from parley.convergence.session import create_session
 from parley.convergence.vectors import Vector, group_by_length, mean_direction, unit, windows
 
 
@@ -51,7 +51,7 @@ class MiniLm:
         self._first, self._last = self._tokenizer.encode("").ids
         file = verified_file(*MINILM_WEIGHTS)
         graph = str(file) if clips_products() else load_split_graph(file)
-        self._session = onnx_session(graph, without=[self._SLOW_FUSION])
+        self._session = create_session(graph, without=[self._SLOW_FUSION])
         self._inputs = [each.name for each in self._session.get_inputs()]
 
     def embed(self, text: str) -> Vector:

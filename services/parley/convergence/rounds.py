@@ -42,12 +42,14 @@ class Rounds:
         self, agent_positions: Sequence[AgentPosition], settled: Settled | None = None
     ) -> tuple[Grouping, Reading]:
         """Return the groups of positions and their relations; `settled` decides pairs that are unsure."""
-        reading = _reading(agent_positions, await self._probabilities(_pairs(agent_positions)), settled or {})
+        reading = _reading(
+            agent_positions, await self._estimate_probabilities(_pairs(agent_positions)), settled or {}
+        )
         return group(reading), reading
 
     async def compare(self, pairs: Sequence[Pair]) -> list[Relation]:
         """Return the relation of each pair, in their order."""
-        probabilities = await self._probabilities(pairs)
+        probabilities = await self._estimate_probabilities(pairs)
         return [pair_relation(each, probabilities[each]) for each in pairs]
 
     async def assess(
@@ -66,9 +68,9 @@ class Rounds:
         pairs = [*_pairs(agent_positions), *_pairs(previous), *_moves(agent_positions, previous).values()]
         settled = settled or {}
         probabilities, vectors, vectors_before = await asyncio.gather(
-            self._probabilities(pairs),
-            self._vectors(question, agent_positions),
-            self._vectors(question, previous),
+            self._estimate_probabilities(pairs),
+            self._embed_round(question, agent_positions),
+            self._embed_round(question, previous),
         )
         present = Round(_reading(agent_positions, probabilities, settled), *vectors)
         before = Round(_reading(previous, probabilities, settled), *vectors_before) if previous else None
@@ -78,27 +80,27 @@ class Rounds:
         }
         return await asyncio.to_thread(assess, present, before, kept, critics, thresholds)
 
-    async def _probabilities(self, pairs: Sequence[Pair]) -> _Probabilities:
+    async def _estimate_probabilities(self, pairs: Sequence[Pair]) -> _Probabilities:
         """Read all pairs concurrently, since the caller waits for all of them."""
-        return dict(zip(pairs, await self._agreements.probabilities(pairs), strict=True))
+        return dict(zip(pairs, await self._agreements.estimate_probabilities(pairs), strict=True))
 
-    async def _vectors(
+    async def _embed_round(
         self, question: str, agent_positions: Sequence[AgentPosition]
     ) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
         """Return the vectors of a round's texts and of their sentences."""
         all_sentences = await in_thread_if_large(
             (each.text for each in agent_positions), partial(_sentences, agent_positions)
         )
-        return await self._text_vectors(question, agent_positions), tuple(
-            await self._fast.vectors(all_sentences)
+        return await self._embed_texts(question, agent_positions), tuple(
+            await self._fast.embed(all_sentences)
         )
 
-    async def _text_vectors(
+    async def _embed_texts(
         self, question: str, agent_positions: Sequence[AgentPosition]
     ) -> tuple[Vector, ...]:
         if not agent_positions or not all(position.text.strip() for position in agent_positions):
             return ()
-        origin, *vectors = await self._fast.vectors(
+        origin, *vectors = await self._fast.embed(
             [question, *(position.text for position in agent_positions)]
         )
         return tuple(center(vector, origin) for vector in vectors)

@@ -11,7 +11,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 
 
-def onnx_session(model: str | bytes, *, without: Sequence[str] = ()) -> Any:
+def create_session(model: str | bytes, *, without: Sequence[str] = ()) -> Any:
     """Load a model, a file's path or its bytes, to be run on the thread that calls it; `without` names optimizations to leave out."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

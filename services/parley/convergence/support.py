@@ -74,8 +74,8 @@ class SupportModel:
         vectors: dict[str, Vector] = {}
         for start in range(0, len(texts), _AT_ONCE):
             part = texts[start : start + _AT_ONCE]
-            vectors |= zip(part, await embeddings.vectors(part), strict=True)
-        asked = await embeddings.vectors(claims)
+            vectors |= zip(part, await embeddings.embed(part), strict=True)
+        asked = await embeddings.embed(claims)
 
         def choose() -> list[list[Passage]]:
             return [

@@ -31,7 +31,7 @@ class Reports:
 
     async def answer_markdown(self, request: Request) -> Response:
         """Return the report as Markdown, piece by piece."""
-        pieces = self._pieces(request)
+        pieces = self._read_pieces(request)
         try:
             first = await anext(pieces, "")
         except ParleyError as error:
@@ -45,14 +45,14 @@ class Reports:
     async def answer_html(self, request: Request) -> Response:
         """Return the report as one HTML file."""
         try:
-            async with aclosing(self._pieces(request)) as pieces:
+            async with aclosing(self._read_pieces(request)) as pieces:
                 markdown = await _join(pieces)
         except ParleyError as error:
             return to_response(error)
         page = await in_thread_if_large(len(markdown), partial(render_page, markdown))
         return Response(page, headers=_headers(request, "html"), media_type="text/html; charset=utf-8")
 
-    async def _pieces(self, request: Request) -> AsyncGenerator[str, None]:
+    async def _read_pieces(self, request: Request) -> AsyncGenerator[str, None]:
         wanted = StreamReportRequest(debate_id=request.path_params["debate_id"])
         found: AsyncGenerator[Message, None] = self._calls.stream(
             self._method, wanted, dict(request.headers), find_address(request)

@@ -133,7 +133,7 @@ class DebateIndex:
         found = await self._documents.get(DEBATES, storage_key(tenant, record.debate.debate_id))
         return next(skip_unreadable([found] if found else [], stored_embedding, KIND), None)
 
-    async def nearest(
+    async def find_nearest(
         self,
         meaning: Embedding,
         *,
@@ -285,7 +285,7 @@ class Filler:
         return held < await self._documents.count(DEBATES, {})
 
     async def _write_pages(self, collection: VectorCollection, model: str, after: str) -> None:
-        async for page in self._pages(after):
+        async for page in self._read_pages(after):
             await self._write(collection, model, page)
             await self._save_progress(collection, _Progress(page[-1].key))
 
@@ -294,7 +294,7 @@ class Filler:
         readable = await asyncio.to_thread(lambda: list(skip_unreadable(page, _require_readable, KIND)))
         for start in range(0, len(readable), _EMBED_BATCH):
             part = readable[start : start + _EMBED_BATCH]
-            meanings = await self._embeddings(part, model, collection.size)
+            meanings = await self._embed(part, model, collection.size)
             points = [_to_point(each, meaning) for each, meaning in zip(part, meanings, strict=True)]
             await self._vectors.upsert(collection, points)
         await self._delete_forgotten(collection, [each.key for each in readable])
@@ -320,14 +320,14 @@ class Filler:
             except DuplicateError:  # another replica was faster; its vectors are in the index too
                 return
 
-    async def _pages(self, after: str) -> AsyncIterator[Sequence[Document]]:
+    async def _read_pages(self, after: str) -> AsyncIterator[Sequence[Document]]:
         while page := await self._documents.find(
             DEBATES, {"key": Above(after)}, order=(Order("key"),), limit=_PAGE
         ):
             yield page
             after = page[-1].key
 
-    async def _embeddings(self, documents: Sequence[Document], model: str, size: int) -> list[Embedding]:
+    async def _embed(self, documents: Sequence[Document], model: str, size: int) -> list[Embedding]:
         kept = {each.key: stored_embedding(each) for each in documents}
         others = [
             each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)

@@ -151,7 +151,7 @@ class Memories:
             self._embedding_client.expect_text()
             return
         (meaning,) = await self._embedding_client.embed(text)
-        found = await self._index.nearest(
+        found = await self._index.find_nearest(
             meaning,
             tenant=tenant,
             domain=domain,

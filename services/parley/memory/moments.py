@@ -54,7 +54,7 @@ class Moments:
         found = await self._documents.find(MOMENTS, where, order=(Order("place"),), limit=limit)
         return list_debates(found, "debate")
 
-    async def page(
+    async def list_page(
         self, tenant: str, kind: MomentKind.ValueType, after: str, size: int
     ) -> tuple[list[Moment], str]:
         """Return a page of moments, of the latest debate first, and the place at which it ends if there are more; else an empty one.

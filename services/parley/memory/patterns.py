@@ -120,7 +120,7 @@ class Patterns:
         found = await self._documents.find(CONTRIBUTIONS, where, order=(Order("concluded"),), limit=limit)
         return [debate_of(each) for each in found]
 
-    async def page(
+    async def list_page(
         self,
         tenant: str,
         *,

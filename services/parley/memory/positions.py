@@ -101,7 +101,7 @@ class Positions:
         found = await self._documents.find(POSITIONS, where, order=(Order("place"),), limit=limit)
         return list_debates(found, "debate_key")
 
-    async def page(
+    async def list_page(
         self, tenant: str, *, agent: str, only_flips: bool, after: Place | None, size: int
     ) -> tuple[list[LedgerPosition], Place | None]:
         """Return a page of the ledger, the latest stands first, and the place at which it ends if there are more."""

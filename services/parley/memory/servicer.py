@@ -118,7 +118,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         """List critique patterns."""
         size, after = check_list_patterns(request)
         with map_store_errors(_STORE):
-            found, more = await self._patterns.page(
+            found, more = await self._patterns.list_page(
                 current_tenant(),
                 text=request.text.strip(),
                 domain=request.domain,
@@ -135,7 +135,7 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         """List the position ledger."""
         size, after = check_list_positions(request)
         with map_store_errors(_STORE):
-            found, more = await self._positions.page(
+            found, more = await self._positions.list_page(
                 current_tenant(),
                 agent=request.agent_id,
                 only_flips=request.only_flips,
@@ -150,5 +150,5 @@ class MemoryServicer(pb_grpc.MemoryServiceServicer):
         """List moments."""
         size, after = check_list_moments(request)
         with map_store_errors(_STORE):
-            found, more = await self._moments.page(current_tenant(), request.kind, after, size)
+            found, more = await self._moments.list_page(current_tenant(), request.kind, after, size)
         return pb.ListMomentsResponse(moments=found, next_page_token=to_token((0, more)) if more else "")

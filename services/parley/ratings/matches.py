@@ -90,12 +90,12 @@ class Matches:
         self._is_prepared = False
         self._tenants: OrderedDict[str, _TenantRatings] = OrderedDict()
 
-    async def table(self, tenant: str) -> Table:
+    async def read_table(self, tenant: str) -> Table:
         """Return the tenant's ratings after all matches and feedback recorded so far.
 
         Raise StorageError if the log cannot be read.
         """
-        followed = self._tenant_ratings(tenant)
+        followed = self._follow(tenant)
         async with followed.lock:
             await self._catch_up(tenant, followed)
             await self._catch_up_corrections(tenant, followed)
@@ -104,12 +104,14 @@ class Matches:
             await self._save_if_due(tenant, followed)
         return followed.table
 
-    async def past_matches(self, tenant: str, before: int | None) -> AsyncIterator[tuple[int, PastMatch]]:
+    async def read_past_matches(
+        self, tenant: str, before: int | None
+    ) -> AsyncIterator[tuple[int, PastMatch]]:
         """Yield the matches with their places, the last recorded first; places count from the first recorded match, from 1.
 
         With `before`, only those at smaller places. Raise StorageError if the log cannot be read.
         """
-        table, followed = await self.table(tenant), self._tenant_ratings(tenant)
+        table, followed = await self.read_table(tenant), self._follow(tenant)
         debates = list(table.debates())
         for place in range(len(debates) if before is None else min(before - 1, len(debates)), 0, -1):
             past = table.past_match(debates[place - 1])
@@ -125,7 +127,7 @@ class Matches:
         Return whether it was recorded before, and which changes it made. Raise DebateReusedError if its debate already
         has another recorded outcome, and StorageError if the log cannot be read or written.
         """
-        followed = self._tenant_ratings(tenant)
+        followed = self._follow(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             # A log that was read before is not read again here: if others wrote to it since, the append is refused.
@@ -156,7 +158,7 @@ class Matches:
         Return whether it, or a later one, was recorded before. Raise FeedbackReusedError if its number already has
         other feedback, and StorageError if the log cannot be read or written.
         """
-        followed = self._tenant_ratings(tenant)
+        followed = self._follow(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
@@ -185,7 +187,7 @@ class Matches:
             CorrectionReusedError: another correction is recorded under its number.
             StorageError: a log cannot be read or written.
         """
-        followed = self._tenant_ratings(tenant)
+        followed = self._follow(tenant)
         append_id = uuid4().hex
         async with followed.lock:
             while True:
@@ -211,7 +213,7 @@ class Matches:
                 corrected = await self._load(tenant, followed.table, made.debate_id)
                 return False, corrected.changes if corrected else ()
 
-    def _tenant_ratings(self, tenant: str) -> _TenantRatings:
+    def _follow(self, tenant: str) -> _TenantRatings:
         """Return the tenant's table, and drop the one that was used longest ago; that one is read again from the logs.
 
         Any caller may name a tenant. A dropped table in use stays usable: two tables of a tenant follow the same logs.

@@ -64,7 +64,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations = Violations()
         check_weights(violations, request)
         violations.refuse()
-        table, rule = await self._table(), _RULES.get(request.rule, self._rule)
+        table, rule = await self._read_table(), _RULES.get(request.rule, self._rule)
         return pb.GetWeightsResponse(
             weights=[_weight(table, agent_id, request.domain, rule) for agent_id in request.agent_ids]
         )
@@ -131,7 +131,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         after = read_token(violations, request.page_token)
         size = check_rating_list(violations, request)
         violations.refuse()
-        table = await self._table()
+        table = await self._read_table()
         page, more = table.page(request.domain, after, size, request.min_matches)
         return pb.ListRatingsResponse(
             ratings=[rating_to_proto(each) for each in page],
@@ -146,7 +146,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations.refuse()
         page: list[tuple[int, PastMatch]] = []
         with map_store_errors(_STORE):
-            async for place, past in self._matches.past_matches(
+            async for place, past in self._matches.read_past_matches(
                 current_tenant(), None if after is None else int(after[0])
             ):
                 if _passes_filter(past, request):
@@ -165,7 +165,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations.refuse()
         share = request.exploration_share if request.HasField("exploration_share") else EXPLORATION_SHARE
         candidates = select_team(
-            await self._table(),
+            await self._read_table(),
             request.debate_id,
             request.candidate_agent_ids,
             request.size,
@@ -179,7 +179,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         violations = Violations()
         check_agent(violations, request.agent_id)
         violations.refuse()
-        strengths = (await self._table()).profiles.strengths(request.agent_id)
+        strengths = (await self._read_table()).profiles.strengths(request.agent_id)
         return pb.GetPersonaResponse(agent_id=request.agent_id, strengths=strengths)
 
     async def ListRelationships(  # noqa: N802
@@ -190,7 +190,7 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         after = read_token(violations, request.page_token)
         size = check_relationship_list(violations, request)
         violations.refuse()
-        all_of_it = (await self._table()).profiles.relationships(request.agent_id)
+        all_of_it = (await self._read_table()).profiles.relationships(request.agent_id)
         page = [each for each in all_of_it if after is None or _sort_key(each) > (-after[0], after[1])]
         return pb.ListRelationshipsResponse(
             relationships=page[:size],
@@ -199,8 +199,8 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
             ),
         )
 
-    async def _table(self) -> Table:
-        return await _call_store(self._matches.table(current_tenant()))
+    async def _read_table(self) -> Table:
+        return await _call_store(self._matches.read_table(current_tenant()))
 
 
 async def _call_store(call: Awaitable[T]) -> T:

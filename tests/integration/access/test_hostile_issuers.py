@@ -34,7 +34,7 @@ async def serve(answer: Answer) -> AsyncIterator[str]:
 
 
 async def find_key(url: str, key_id: str = "good") -> Any:
-    return await SigningKeys(key_fetcher(url, f"{url}/keys"), ManualClock()).key(key_id)
+    return await SigningKeys(key_fetcher(url, f"{url}/keys"), ManualClock()).find_key(key_id)
 
 
 def respond(content: bytes, **headers: str) -> Answer:
@@ -159,12 +159,12 @@ async def test_a_caller_with_an_unknown_key_id_does_not_wait_for_a_slow_issuer(
 
     async with serve(answer) as url:
         keys = SigningKeys(key_fetcher(url, f"{url}/keys"), clock)
-        assert await keys.key("good") is not None
+        assert await keys.find_key("good") is not None
         clock.advance(11)
         for _ in range(3):
             with pytest.raises(ParleyError, match="does not answer"):
-                await keys.key("new")
-        assert await keys.key("good") is not None, "what is known needs no issuer"
+                await keys.find_key("new")
+        assert await keys.find_key("good") is not None, "what is known needs no issuer"
         assert asked == 2, "callers share a request"
         held.set()
         async with asyncio.timeout(60):
@@ -174,6 +174,6 @@ async def test_a_caller_with_an_unknown_key_id_does_not_wait_for_a_slow_issuer(
 
 async def _is_known(keys: SigningKeys, key_id: str) -> bool:
     try:
-        return await keys.key(key_id) is not None
+        return await keys.find_key(key_id) is not None
     except ParleyError:  # it waited for the fetch once more
         return False

@@ -204,12 +204,12 @@ async def test_all_pairs_of_an_assessment_are_read_at_once() -> None:
     class Together(WordAgreement):
         begun, all_begun = 0, asyncio.Event()
 
-        async def probability(self, one: str, other: str) -> float | None:
+        async def estimate_probability(self, one: str, other: str) -> float | None:
             self.begun += 1
             if self.begun == 9:
                 self.all_begun.set()
             await self.all_begun.wait()
-            return await super().probability(one, other)
+            return await super().estimate_probability(one, other)
 
     async with open_embeddings(HashEmbedder("fast")) as fast, asyncio.timeout(10):
         await Rounds(fast, Agreements(Together(), cache=0)).assess(

@@ -8,7 +8,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
 from parley.convergence.eight_bit_products import clips_products, make_weights_unsigned
-from parley.convergence.session import onnx_session
+from parley.convergence.session import create_session
 
 GIVEN = np.array([[255, 255, 0, 9], [1, 128, 255, 255]], np.uint8)
 ZERO = np.array(5, np.uint8)
@@ -30,7 +30,7 @@ def graph_of(weights: Any, zero_point: Any, *inputs: str) -> Any:
 
 def product(graph: Any) -> Any:
     model = make_model(graph, opset_imports=[make_opsetid("", 13)], ir_version=8)
-    return onnx_session(model.SerializeToString()).run(None, {"given": GIVEN})[0]
+    return create_session(model.SerializeToString()).run(None, {"given": GIVEN})[0]
 
 
 def exact(weights: Any, zero_point: Any) -> Any:

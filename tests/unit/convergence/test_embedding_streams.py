@@ -12,7 +12,7 @@ from parley.convergence.embeddings import open_embeddings
 from parley.convergence.servicer import ConvergenceServicer
 from parley.runtime.errors import FieldViolation, ParleyError, invalid_argument
 from parley.v1 import convergence_pb2 as pb
-from tests.support.hash_embedder import HashEmbedder
+from tests.support.hash_embedder import HashEmbedder, embed_one
 from tests.support.word_agreement import WordAgreement
 from tests.unit.convergence.test_embeddings import HeldEmbedder
 
@@ -71,7 +71,7 @@ async def test_the_texts_of_a_stream_that_was_left_are_not_embedded() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(20):
         servicer = ConvergenceServicer(shared, shared, Agreements(WordAgreement(), cache=1))
-        first = asyncio.create_task(shared.vector("first"))
+        first = asyncio.create_task(embed_one(shared, "first"))
         await embedder.begun.wait()
         leaving = asyncio.ensure_future(anext(servicer.Embed(requests(), context)))
         await asked.wait()
@@ -79,5 +79,5 @@ async def test_the_texts_of_a_stream_that_was_left_are_not_embedded() -> None:
         await asyncio.wait([leaving])
         embedder.let_go.set()
         await first
-        await shared.vector("last")
+        await embed_one(shared, "last")
     assert embedder.batches == [["first"], ["last"]]

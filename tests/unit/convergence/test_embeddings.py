@@ -6,7 +6,7 @@ import pytest
 from parley.convergence.embeddings import open_embeddings
 from parley.convergence.vectors import Vector
 from parley.runtime.errors import ParleyError, unavailable
-from tests.support.hash_embedder import HashEmbedder
+from tests.support.hash_embedder import HashEmbedder, embed_one
 
 
 class HeldEmbedder(HashEmbedder):
@@ -30,9 +30,9 @@ class HeldEmbedder(HashEmbedder):
 async def test_texts_that_wait_together_share_batches_of_at_most_32() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(30):
-        first = asyncio.create_task(shared.vector("first"))
+        first = asyncio.create_task(embed_one(shared, "first"))
         await embedder.begun.wait()
-        rest = [asyncio.create_task(shared.vector(f"text {number}")) for number in range(40)]
+        rest = [asyncio.create_task(embed_one(shared, f"text {number}")) for number in range(40)]
         await asyncio.sleep(0)
         embedder.let_go.set()
         await asyncio.gather(first, *rest)
@@ -42,7 +42,7 @@ async def test_texts_that_wait_together_share_batches_of_at_most_32() -> None:
 async def test_a_text_that_is_asked_for_twice_at_once_is_embedded_once() -> None:
     embedder = HashEmbedder()
     async with open_embeddings(embedder) as shared:
-        one, other = await asyncio.gather(shared.vectors(["same", "same"]), shared.vectors(["same"]))
+        one, other = await asyncio.gather(shared.embed(["same", "same"]), shared.embed(["same"]))
     assert embedder.batches == [["same"]]
     assert all((each == embedder.vector("same")).all() for each in [*one, *other])
 
@@ -51,7 +51,7 @@ async def test_recent_texts_are_kept_and_the_oldest_makes_room() -> None:
     embedder = HashEmbedder()
     async with open_embeddings(embedder, cache=2) as shared:
         for text in ("a", "b", "a", "c", "a", "b"):
-            await shared.vector(text)
+            await embed_one(shared, text)
     assert [text for batch in embedder.batches for text in batch] == ["a", "b", "c", "b"]
 
 
@@ -60,20 +60,22 @@ async def test_a_failure_reaches_all_who_wait_and_the_next_try_is_made_anew() ->
     embedder.error = unavailable("EMBEDDINGS_UNAVAILABLE", "away")
     embedder.let_go.set()
     async with open_embeddings(embedder) as shared:
-        results = await asyncio.gather(shared.vector("x"), shared.vectors(["x", "y"]), return_exceptions=True)
+        results = await asyncio.gather(
+            embed_one(shared, "x"), shared.embed(["x", "y"]), return_exceptions=True
+        )
         assert all(
             isinstance(each, ParleyError) and each.reason == "EMBEDDINGS_UNAVAILABLE" for each in results
         )
         embedder.error = None
-        assert (await shared.vector("x") == embedder.vector("x")).all()
+        assert (await embed_one(shared, "x") == embedder.vector("x")).all()
 
 
 async def test_a_caller_that_hangs_up_takes_nothing_from_the_others() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(30):
-        leaving = asyncio.create_task(shared.vector("x"))
+        leaving = asyncio.create_task(embed_one(shared, "x"))
         await embedder.begun.wait()
-        staying = asyncio.create_task(shared.vector("x"))
+        staying = asyncio.create_task(embed_one(shared, "x"))
         await asyncio.sleep(0)
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -86,7 +88,7 @@ async def test_closing_leaves_nobody_waiting() -> None:
     embedder = HeldEmbedder()
     async with asyncio.timeout(30):
         async with open_embeddings(embedder) as shared:
-            waiting = asyncio.create_task(shared.vector("x"))
+            waiting = asyncio.create_task(embed_one(shared, "x"))
             await embedder.begun.wait()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -95,13 +97,13 @@ async def test_closing_leaves_nobody_waiting() -> None:
 async def test_a_text_whose_callers_have_all_hung_up_is_not_embedded() -> None:
     embedder = HeldEmbedder()
     async with open_embeddings(embedder) as shared, asyncio.timeout(30):
-        first = asyncio.create_task(shared.vector("first"))
+        first = asyncio.create_task(embed_one(shared, "first"))
         await embedder.begun.wait()
-        leaving = asyncio.create_task(shared.vectors(["left", "behind"]))
+        leaving = asyncio.create_task(shared.embed(["left", "behind"]))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.wait([leaving])
         embedder.let_go.set()
         await first
-        await shared.vectors(["last", "behind"])
+        await shared.embed(["last", "behind"])
     assert sorted(text for batch in embedder.batches for text in batch) == ["behind", "first", "last"]

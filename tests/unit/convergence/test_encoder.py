@@ -161,7 +161,7 @@ async def test_a_file_that_changed_since_the_start_is_said_in_the_answer(
     changed.write_bytes(b"something else")
     model = ModelOnThreads(replace(small_encoder, model=changed), small_head)
     with pytest.raises(ParleyError) as raised:
-        await model.probability(ONE, OTHER)
+        await model.estimate_probability(ONE, OTHER)
     assert raised.value.reason == "AGREEMENT_MODEL_UNAVAILABLE"
     await model.close()
 
@@ -171,7 +171,7 @@ async def test_what_is_not_in_a_language_it_knows_cannot_be_told(
 ) -> None:
     model = ModelOnThreads(small_encoder, small_head)
     german = "Läden sollen sonntags öffnen dürfen.", "Läden sollen sonntags geschlossen bleiben."
-    told = await asyncio.gather(model.probability(ONE, OTHER), model.probability(*german))
+    told = await asyncio.gather(model.estimate_probability(ONE, OTHER), model.estimate_probability(*german))
     await model.close()
     assert told[0] is not None
     assert told[1] is None
@@ -182,7 +182,7 @@ async def test_what_is_read_on_two_threads_is_what_one_reads(
 ) -> None:
     model, encoder = ModelOnThreads(small_encoder, small_head, threads=2), CrossEncoder(small_encoder)
     pairs = [(ONE, OTHER), (ONE, "split the services"), ("split it", OTHER)]
-    told = await asyncio.gather(*(model.probability(*pair) for pair in pairs))
+    told = await asyncio.gather(*(model.estimate_probability(*pair) for pair in pairs))
     await model.close()
     assert told == [small_head.probability(encoder.read, *pair) for pair in pairs]
 
@@ -232,7 +232,7 @@ async def test_pairs_are_read_at_the_same_time_on_as_many_threads(
     waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     model = ModelOnThreads(small_encoder, small_head, threads=2)
-    told = [asyncio.create_task(model.probability(ONE, other)) for other in (OTHER, THIRD)]
+    told = [asyncio.create_task(model.estimate_probability(ONE, other)) for other in (OTHER, THIRD)]
     await waiting.has_begun(2)
     waiting.may_end.set()
     assert all([await each is not None for each in told])
@@ -244,9 +244,9 @@ async def test_what_nobody_waits_for_any_more_is_not_read(
     waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     model = ModelOnThreads(small_encoder, small_head, threads=1)
-    told = [asyncio.create_task(model.probability(ONE, OTHER))]
+    told = [asyncio.create_task(model.estimate_probability(ONE, OTHER))]
     await waiting.has_begun(1)
-    told.append(asyncio.create_task(model.probability(ONE, THIRD)))
+    told.append(asyncio.create_task(model.estimate_probability(ONE, THIRD)))
     await asyncio.sleep(0)
     for each in told:
         each.cancel()
@@ -260,9 +260,9 @@ async def test_what_waits_when_the_service_stops_is_refused(
     waiting: Waiting, small_encoder: EncoderFiles, small_head: EncoderHead
 ) -> None:
     model = ModelOnThreads(small_encoder, small_head, threads=1)
-    told = asyncio.create_task(model.probability(ONE, OTHER))
+    told = asyncio.create_task(model.estimate_probability(ONE, OTHER))
     await waiting.has_begun(1)
-    behind = asyncio.create_task(model.probability(ONE, THIRD))
+    behind = asyncio.create_task(model.estimate_probability(ONE, THIRD))
     await asyncio.sleep(0)
     closing = asyncio.create_task(model.close())
     await asyncio.sleep(0)
@@ -288,11 +288,11 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_every_pair(
     monkeypatch.setattr("parley.convergence.encoder.CrossEncoder", load)
     model = ModelOnThreads(small_encoder, small_head, threads=1)
     with pytest.raises(ParleyError, match="another file"):
-        await Agreements(model, cache=0).probabilities([(ONE, str(number)) for number in range(5)])
+        await Agreements(model, cache=0).estimate_probabilities([(ONE, str(number)) for number in range(5)])
     for _ in range(10):  # the loop passes the cancelling on to the threads
         await asyncio.sleep(0)
     may_end.set()
     with pytest.raises(ParleyError, match="another file"):
-        await model.probability(ONE, OTHER)  # its turn comes after all of them
+        await model.estimate_probability(ONE, OTHER)  # its turn comes after all of them
     await model.close()
     assert len(tries) <= 3  # the second had begun

@@ -15,6 +15,7 @@ from parley.convergence.local_model import LateModel, LocalModel
 from parley.convergence.models import MiniLm, StaticWords
 from parley.convergence.vectors import MAX_WINDOWS, Vector, group_by_length, unit, windows
 from parley.runtime.errors import ConfigurationError, ParleyError
+from tests.support.hash_embedder import embed_one
 from tests.support.manual_clock import ManualClock
 
 LONG = " ".join(
@@ -54,7 +55,7 @@ async def test_a_text_has_the_same_vector_whatever_it_is_embedded_with(model: Lo
     alone = [embed(model, text) for text in TEXTS]
     for order in (TEXTS[::-1], TEXTS[:-1] * 2):
         async with open_embeddings(LocalEmbedder(model, threads=2), cache=0, workers=2) as shared:
-            together = await asyncio.gather(*(shared.vector(text) for text in order))
+            together = await asyncio.gather(*(embed_one(shared, text) for text in order))
         for text, vector in zip(order, together, strict=True):
             assert np.array_equal(vector, alone[TEXTS.index(text)])
 

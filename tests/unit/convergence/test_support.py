@@ -25,7 +25,7 @@ def embed(text: str) -> Vector:
 
 
 class WordVectors:
-    async def vectors(self, texts: list[str]) -> list[Vector]:
+    async def embed(self, texts: list[str]) -> list[Vector]:
         await asyncio.sleep(0)
         return [embed(each) for each in texts]
 

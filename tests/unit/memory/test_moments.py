@@ -167,7 +167,7 @@ class KeptMoments:
         return Moments(StoppingDocuments(self.documents, writes))
 
     async def listed(self, tenant: str = "acme") -> list[Moment]:
-        found, _ = await self.moments.page(tenant, MOMENT_KIND_UNSPECIFIED, "", 200)
+        found, _ = await self.moments.list_page(tenant, MOMENT_KIND_UNSPECIFIED, "", 200)
         return found
 
     async def earlier(self) -> list[str]:
@@ -187,7 +187,7 @@ async def test_moments_are_listed_to_their_tenant_the_latest_debate_first_and_by
     await kept.moments.apply("acme", make_reversal("deb-2", 1000), write_together)
     await kept.moments.apply("acme", record(*LONE, debate_id="deb-3", at=2000), write_together)
     assert [each.debate_id for each in await kept.listed()] == ["deb-1", "deb-3", "deb-2"]
-    found, more = await kept.moments.page("acme", MOMENT_KIND_LONE_DISSENTER_WON, "", 5)
+    found, more = await kept.moments.list_page("acme", MOMENT_KIND_LONE_DISSENTER_WON, "", 5)
     assert ([each.debate_id for each in found], more) == (["deb-3"], "")
     assert await kept.listed("other") == []
 
@@ -198,10 +198,10 @@ async def test_pages_show_each_moment_once_also_those_of_one_debate_and_instant(
     found: list[tuple[str, str]] = []
     after = ""
     while after or not found:
-        page, after = await kept.moments.page("acme", MOMENT_KIND_REVERSAL, after, 2)
+        page, after = await kept.moments.list_page("acme", MOMENT_KIND_REVERSAL, after, 2)
         found += [(each.debate_id, each.earlier_debate_id) for each in page]
     assert len(found) == len(set(found)) == 9
-    assert await kept.moments.page("acme", MOMENT_KIND_UNSPECIFIED, "", 9) == (await kept.listed(), "")
+    assert await kept.moments.list_page("acme", MOMENT_KIND_UNSPECIFIED, "", 9) == (await kept.listed(), "")
 
 
 async def test_all_moments_of_a_debate_are_written_by_one_commit(

@@ -96,9 +96,9 @@ async def test_a_correction_is_recorded_once_and_outlives_a_restart(tmp_path: Pa
         )
         with pytest.raises(CorrectionReusedError):
             await matches.correct("default", make_correction(2, None))
-        assert read_table(await matches.table("default")) == read_table(count_matches(OTHER_WAY, SECOND))
+        assert read_table(await matches.read_table("default")) == read_table(count_matches(OTHER_WAY, SECOND))
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
-        assert read_table(await Matches(store.log).table("default")) == read_table(
+        assert read_table(await Matches(store.log).read_table("default")) == read_table(
             count_matches(OTHER_WAY, SECOND)
         )
-        assert not (await Matches(store.log).table("acme")).debates()
+        assert not (await Matches(store.log).read_table("acme")).debates()

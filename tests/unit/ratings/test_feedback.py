@@ -61,8 +61,8 @@ async def test_a_word_is_recorded_once_and_outlives_a_restart(tmp_path: Path) ->
         assert await matches.record_feedback("default", word(1)), "an earlier word comes too late"
         with pytest.raises(FeedbackReusedError):
             await matches.record_feedback("default", word(1, 2))
-        assert counts((await matches.table("default")).rating("ada")) == (0, 1)
+        assert counts((await matches.read_table("default")).rating("ada")) == (0, 1)
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
         again = Matches(store.log)
-        assert counts((await again.table("default")).rating("ada")) == (0, 1)
-        assert counts((await again.table("acme")).rating("ada")) == (0, 0)
+        assert counts((await again.read_table("default")).rating("ada")) == (0, 1)
+        assert counts((await again.read_table("acme")).rating("ada")) == (0, 0)

@@ -96,9 +96,9 @@ async def test_ratings_are_the_same_after_a_restart(
         matches = Matches(store.log)
         for number in range(5):
             await matches.record("acme", match(f"d{number}", {"ada": 5.0 + number, "bo": 7, "cy": 6}))
-        before = (await matches.table("acme")).ratings()
+        before = (await matches.read_table("acme")).ratings()
     async with open_store(url, "ratings") as store:
-        assert (await Matches(store.log).table("acme")).ratings() == before
+        assert (await Matches(store.log).read_table("acme")).ratings() == before
         assert before[0].matches == 5
 
 
@@ -112,7 +112,7 @@ async def test_the_same_outcome_again_changes_nothing_and_another_is_refused(tmp
         for other in (match("d1", {"ada": 2, "bo": 9}), match("d1", {"ada": 9, "bo": 2}, "security")):
             with pytest.raises(DebateReusedError):
                 await matches.record("acme", other)
-        assert (await matches.table("acme")).rating("ada").matches == 1
+        assert (await matches.read_table("acme")).rating("ada").matches == 1
 
 
 async def test_two_replicas_that_record_at_once_count_every_debate_once(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_two_replicas_that_record_at_once_count_every_debate_once(tmp_path
                 outcome = match(f"d{number}", {"ada": float(number % 3), "bo": 1})
                 for replica in replicas:
                     group.create_task(replica.record("acme", outcome))
-        tables = [(await replica.table("acme")).ratings() for replica in replicas]
+        tables = [(await replica.read_table("acme")).ratings() for replica in replicas]
     assert tables[0] == tables[1]
     assert tables[0][0].matches == 20
 
@@ -154,9 +154,9 @@ async def test_tenants_do_not_share_ratings(tmp_path: Path) -> None:
         matches = Matches(store.log)
         await matches.record("acme", match("d1", {"ada": 9, "bo": 2}))
         await matches.record("other", match("d1", {"ada": 2, "bo": 9}))
-        assert (await matches.table("acme")).rating("ada").elo == 1516
-        assert (await matches.table("other")).rating("ada").elo == 1484
-        assert (await matches.table("third")).ratings() == []
+        assert (await matches.read_table("acme")).rating("ada").elo == 1516
+        assert (await matches.read_table("other")).rating("ada").elo == 1484
+        assert (await matches.read_table("third")).ratings() == []
 
 
 async def test_whoever_names_tenants_makes_no_table_stay_for_ever(
@@ -166,11 +166,11 @@ async def test_whoever_names_tenants_makes_no_table_stay_for_ever(
     async with open_store(f"sqlite:///{tmp_path}", "ratings") as store:
         recorded = Matches(store.log)
         await recorded.record("known", match("d1", {"ada": 7.0, "bo": 3.0}))
-        before = (await recorded.table("known")).rating("ada")
+        before = (await recorded.read_table("known")).rating("ada")
         for number in range(10):
-            await recorded.table(f"invented-{number}")
+            await recorded.read_table(f"invented-{number}")
         assert len(recorded._tenants) == 3
-        assert (await recorded.table("known")).rating("ada") == before, "it is read again"
+        assert (await recorded.read_table("known")).rating("ada") == before, "it is read again"
         assert len(recorded._tenants) == 3
 
 
@@ -180,7 +180,7 @@ async def test_an_entry_that_cannot_be_read_is_passed_over(tmp_path: Path) -> No
         await store.log.append("matches/t", Record(2, "odd", (b"odd",)))
         recorded = Matches(store.log)
         await recorded.record("t", match("d2", {"ada": 7.0, "bo": 3.0}))
-        assert (await Matches(store.log).table("t")).rating("ada").matches == 2
+        assert (await Matches(store.log).read_table("t")).rating("ada").matches == 2
 
 
 async def test_a_table_is_made_in_a_thread_until_somebody_has_it(
@@ -199,9 +199,9 @@ async def test_a_table_is_made_in_a_thread_until_somebody_has_it(
 
         reader = Matches(store.log)
         monkeypatch.setattr(Table, "count", note)
-        await reader.table("acme")
+        await reader.read_table("acme")
         monkeypatch.setattr(Table, "count", count)
         await writer.record("acme", match("d2", {"ada": 1, "bo": 0}))
         monkeypatch.setattr(Table, "count", note)
-        assert (await reader.table("acme")).rating("ada").matches == 2
+        assert (await reader.read_table("acme")).rating("ada").matches == 2
     assert threads == [False, True]

@@ -64,8 +64,8 @@ async def open_ratings_store(folder: Path, keys: WrappingKeys = NO_KEYS) -> Asyn
 
 async def state(matches: Matches) -> tuple[Any, ...]:
     """All that callers can see of a tenant's ratings."""
-    past = [each async for each in matches.past_matches("acme", None)]
-    table = await matches.table("acme")
+    past = [each async for each in matches.read_past_matches("acme", None)]
+    table = await matches.read_table("acme")
     profiles = [
         (table.profiles.strengths(each), table.profiles.relationships(each)) for each in sorted(AGENTS)
     ]
@@ -82,10 +82,10 @@ async def test_a_start_reads_what_follows_the_snapshot_and_comes_to_the_same(tmp
     async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(27))
         counting = CountingLog(store.log)
-        table = await Matches(counting, store.documents).table("acme")
+        table = await Matches(counting, store.documents).read_table("acme")
         assert counting.read_entries == 1 + 2, "the entry that the snapshot ends with, and two that follow"
         whole = Matches(store.log)
-        assert table.ratings() == (await whole.table("acme")).ratings()
+        assert table.ratings() == (await whole.read_table("acme")).ratings()
         assert await state(Matches(store.log, store.documents)) == await state(whole)
 
 
@@ -94,10 +94,10 @@ async def test_a_page_of_past_matches_reads_these_alone(tmp_path: Path) -> None:
         await play(Matches(store.log, store.documents), range(30))
         counting = CountingLog(store.log)
         matches = Matches(counting, store.documents)
-        await matches.table("acme")
+        await matches.read_table("acme")
         counting.read_entries = 0
         listed: list[tuple[int, PastMatch]] = []
-        async for each in matches.past_matches("acme", 13):
+        async for each in matches.read_past_matches("acme", 13):
             listed.append(each)
             if len(listed) == 3:
                 break
@@ -106,7 +106,7 @@ async def test_a_page_of_past_matches_reads_these_alone(tmp_path: Path) -> None:
         ]
         assert counting.read_entries < 30
         counting.read_entries = 0
-        assert [each async for each in matches.past_matches("acme", 13)][:3] == listed
+        assert [each async for each in matches.read_past_matches("acme", 13)][:3] == listed
         assert counting.read_entries < 30, "what was read is kept for a while"
 
 
@@ -117,7 +117,7 @@ async def test_a_page_of_past_matches_is_whole_if_it_takes_several_reads(
     async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log, store.documents), range(11))
         started = Matches(store.log, store.documents)
-        listed = [past.recorded async for _, past in started.past_matches("acme", None)]
+        listed = [past.recorded async for _, past in started.read_past_matches("acme", None)]
         assert listed == [match(number) for number in reversed(range(11))]
 
 
@@ -132,7 +132,7 @@ async def test_a_match_of_before_the_snapshot_counts_once_and_is_refused_with_an
         assert await again.record("acme", match(0)) == (True, changes)
         with pytest.raises(DebateReusedError):
             await again.record("acme", match(0, 9.0, 9.0))
-        assert (await again.table("acme")).rating("ada").matches == 12
+        assert (await again.read_table("acme")).rating("ada").matches == 12
 
 
 async def test_a_snapshot_of_another_version_is_made_anew(
@@ -172,7 +172,7 @@ async def test_a_snapshot_that_is_not_of_this_log_or_cannot_be_read_is_made_anew
         assert await store.documents.update(SNAPSHOTS, "acme", changed)
         assert await state(Matches(store.log, store.documents)) == before
         counting = CountingLog(store.log)
-        await Matches(counting, store.documents).table("acme")
+        await Matches(counting, store.documents).read_table("acme")
         assert counting.read_entries < 12
 
 
@@ -189,7 +189,7 @@ async def test_a_sealed_snapshot_that_was_damaged_is_made_anew(tmp_path: Path) -
         assert await state(reader) == before
         assert await state(Matches(store.log, store.documents)) == before
         counting = CountingLog(store.log)
-        await Matches(counting, store.documents).table("acme")
+        await Matches(counting, store.documents).read_table("acme")
         assert counting.read_entries < 12, "a snapshot was kept again"
 
 
@@ -203,7 +203,7 @@ async def test_feedback_before_all_else_after_a_start_counts_once(tmp_path: Path
         await first.record_feedback("acme", feedback(0))
         again = Matches(store.log, store.documents)
         assert not await again.record_feedback("acme", feedback(1))
-        assert (await again.table("acme")).rating("ada").approvals == 2
+        assert (await again.read_table("acme")).rating("ada").approvals == 2
         assert await again.record_feedback("acme", feedback(0))
         assert await again.record_feedback("acme", feedback(1))
         assert len(await store.log.read("feedback/acme")) == 2
@@ -230,12 +230,12 @@ async def test_a_snapshot_that_is_too_large_is_tried_again_after_as_many_matches
         matches = Matches(store.log, documents)
         await play(matches, range(9))
         for _ in range(3):
-            await matches.table("acme")
+            await matches.read_table("acme")
         assert documents.tries == 1
         await play(matches, range(9, 10))
         assert documents.tries == 2
         await matches.correct("acme", Correction("d1", 1, None, "as it was", NOON))
-        await matches.table("acme")
+        await matches.read_table("acme")
         assert documents.tries == 3
 
 
@@ -254,12 +254,12 @@ async def test_a_match_that_can_no_longer_be_read_hides_no_other_after_a_correct
         matches = Matches(Torn(store.log), store.documents)
         await matches.correct("acme", Correction("d5", 1, None, "as it was", NOON))
         await play(matches, range(12, 14))
-        past = [each async for each in matches.past_matches("acme", None)]
+        past = [each async for each in matches.read_past_matches("acme", None)]
         assert [each.recorded for _, each in past] == [match(each) for each in range(13, -1, -1) if each != 1]
         assert await matches.record("acme", match(1)) == (True, ())
         assert len(await store.log.read("matches/acme")) == 14, "nothing is appended that would not count"
-        counted = await Matches(Torn(store.log)).table("acme")
-        assert (await matches.table("acme")).ratings() == counted.ratings()
+        counted = await Matches(Torn(store.log)).read_table("acme")
+        assert (await matches.read_table("acme")).ratings() == counted.ratings()
 
 
 async def test_a_snapshot_that_cannot_be_kept_costs_nothing_but_time(tmp_path: Path) -> None:
@@ -279,13 +279,13 @@ async def test_a_snapshot_that_cannot_be_kept_costs_nothing_but_time(tmp_path: P
         documents: Any = Full(store)
         await play(Matches(store.log, documents), range(12))
         assert await store.documents.get(SNAPSHOTS, "acme") is None
-        assert (await Matches(store.log, documents).table("acme")).rating("ada").matches == 12
+        assert (await Matches(store.log, documents).read_table("acme")).rating("ada").matches == 12
 
 
 async def test_who_only_reads_uses_a_snapshot_and_keeps_none(tmp_path: Path) -> None:
     async with open_ratings_store(tmp_path) as store:
         await play(Matches(store.log), range(12))
-        await Matches(store.log, store.documents, reading=True).table("acme")
+        await Matches(store.log, store.documents, reading=True).read_table("acme")
         assert await store.documents.get(SNAPSHOTS, "acme") is None
 
 
@@ -318,11 +318,11 @@ async def test_matches_are_kept_in_memory_of_the_last_page_alone(tmp_path: Path)
     async with open_ratings_store(tmp_path) as store:
         matches = Matches(store.log)
         await play(matches, range(20))
-        table = await matches.table("acme")
+        table = await matches.read_table("acme")
         assert [table.past_match(f"d{number}") is not None for number in range(20)] == [False] * 18 + [
             True
         ] * 2
-        assert len([each async for each in matches.past_matches("acme", None)]) == 20
+        assert len([each async for each in matches.read_past_matches("acme", None)]) == 20
         await play(matches, range(20, 22))
         assert [table.past_match(f"d{number}") is not None for number in range(22)] == [False] * 21 + [True]
 
@@ -360,7 +360,7 @@ async def test_whatever_happens_in_whichever_order_and_wherever_it_starts_again_
                 await matches.record_feedback(
                     "acme", Feedback(debate, counted, value, "general", ("ada",), NOON)
                 )
-            elif debate in (await matches.table("acme")).debates():
+            elif debate in (await matches.read_table("acme")).debates():
                 correction = numbers["correction", number] = numbers.get(("correction", number), 0) + 1
                 made = match(number, float(value), 4.0) if act == "correct" else None
                 await matches.correct("acme", Correction(debate, correction, made, "as it was", NOON))

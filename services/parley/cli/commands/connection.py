@@ -70,7 +70,7 @@ async def connect(
         try:
             yield Connection(server)
         except (ParleyError, ExceptionGroup) as error:
-            raise await _wrong_server_error(server, error) or error from None
+            raise await _explain_wrong_server(server, error) or error from None
         return
     async with AsyncExitStack() as stack:
         with announce_slow_start(also_without_terminal=purpose == "debates"):
@@ -132,7 +132,7 @@ async def _check_reachable(server: str) -> None:
         raise CommandError(f"no orchestrator answers at {server} ({reason}){hint}", GENERAL)
 
 
-async def _wrong_server_error(server: str, error: Exception) -> CommandError | None:
+async def _explain_wrong_server(server: str, error: Exception) -> CommandError | None:
     """Return the error if the server is another service or stopped; None for any other error."""
     first = first_error(error)
     if not isinstance(first, ParleyError) or first.reason:

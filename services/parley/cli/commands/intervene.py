@@ -68,7 +68,7 @@ async def _send(
     async with connect_orchestrator(server) as (link, parley):
         found = await find_debate_id(parley, debate_id)
         if link.alone:
-            raise await _no_system_error(parley, found)
+            raise await _explain_no_system(parley, found)
         try:
             return await intervention(parley, found), link
         except ParleyError as error:
@@ -78,7 +78,7 @@ async def _send(
             raise explained from None
 
 
-async def _no_system_error(parley: ParleyClient, debate_id: str) -> CommandError:
+async def _explain_no_system(parley: ParleyClient, debate_id: str) -> CommandError:
     """Return the error if no system runs that could act on an intervention."""
     if (await parley.get_summary(debate_id)).status in ENDED:
         return CommandError(f"debate {debate_id} has ended")

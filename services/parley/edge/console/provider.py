@@ -96,7 +96,7 @@ class Provider:
         """Return where the browser goes to sign in. Raise ParleyError if the provider does not answer."""
         description = await self._describe()
         nonce, verifier = generate_token(32), generate_token(48)
-        async with self._client(redirect_uri=redirect_uri, code_challenge_method="S256") as client:
+        async with self._open_client(redirect_uri=redirect_uri, code_challenge_method="S256") as client:
             url, state = client.create_authorization_url(
                 description["authorization_endpoint"], code_verifier=verifier, nonce=nonce
             )
@@ -105,7 +105,7 @@ class Provider:
     async def finish(self, redirect_uri: str, code: str, nonce: str, verifier: str) -> Tokens:
         """Return the tokens for a code that the browser brought back. Raise ParleyError if it is not valid."""
         description = await self._describe()
-        async with self._client(redirect_uri=redirect_uri) as client:
+        async with self._open_client(redirect_uri=redirect_uri) as client:
             answer = await client.fetch_token(
                 description["token_endpoint"], code=code, code_verifier=verifier
             )
@@ -117,7 +117,7 @@ class Provider:
     async def renew(self, refresh_token: str, subject: str) -> Tokens:
         """Return new tokens of the same person. Raise ParleyError if people have to sign in again, or if the provider does not answer."""
         description = await self._describe()
-        async with self._client() as client:
+        async with self._open_client() as client:
             answer = await client.fetch_token(
                 description["token_endpoint"], grant_type="refresh_token", refresh_token=refresh_token
             )
@@ -130,7 +130,7 @@ class Provider:
         description = await self._describe()
         revocation = str(description.get("revocation_endpoint", ""))
         if refresh_token and self._is_usable(revocation):
-            async with self._client() as client:
+            async with self._open_client() as client:
                 await client.revoke_token(revocation, token=refresh_token)
         end = str(description.get("end_session_endpoint", ""))
         asked = {"client_id": self._settings.client_id, "post_logout_redirect_uri": return_to}
@@ -147,7 +147,7 @@ class Provider:
     ) -> str:
         """Return its subject. Raise ParleyError unless the provider signed it, for us, now and (with a nonce) for this sign-in."""
         registry = JWSRegistry(algorithms=list(_ALGORITHMS), strict_check_header=False)
-        async with self._client() as client:
+        async with self._open_client() as client:
             found = await client.request("GET", description["jwks_uri"], withhold_token=True)
             found.raise_for_status()
         try:
@@ -174,7 +174,7 @@ class Provider:
         if time.monotonic() - self._found_at < _FRESH_SECONDS:
             return self._found
         url = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-        async with self._client() as client:
+        async with self._open_client() as client:
             answer = await client.request("GET", url, withhold_token=True)
             answer.raise_for_status()
             found = answer.json()
@@ -191,7 +191,7 @@ class Provider:
         return address.startswith(("https://", f"{self._settings.issuer.partition('://')[0]}://"))
 
     @asynccontextmanager
-    async def _client(self, **arguments: Any) -> AsyncIterator[AsyncOAuth2Client]:
+    async def _open_client(self, **arguments: Any) -> AsyncIterator[AsyncOAuth2Client]:
         """Open a client for one request. What goes wrong with the provider in the block becomes a ParleyError."""
         chosen = self._settings
         client = AsyncOAuth2Client(

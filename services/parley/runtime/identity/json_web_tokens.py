@@ -64,9 +64,9 @@ class JsonWebTokens:
             return known[0]
         try:
             try:
-                claims = await self._claims(token)
+                claims = await self._read_claims(token)
             except (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError):
-                claims = await self._claims(token, check_times=False)
+                claims = await self._read_claims(token, check_times=False)
                 raise RefusedCallerError(expired_error(), self._identity(claims)) from None
             identity = self._identity(claims)
         except (jwt.PyJWTError, _InvalidTokenError) as error:
@@ -76,9 +76,9 @@ class JsonWebTokens:
         self._cache.put(token, identity, min(float(claims["exp"]), self._now() + _CACHE_SECONDS))
         return identity
 
-    async def _claims(self, token: str, *, check_times: bool = True) -> Mapping[str, Any]:
+    async def _read_claims(self, token: str, *, check_times: bool = True) -> Mapping[str, Any]:
         rules = self._rules
-        key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid")))
+        key = await self._keys.find_key(str(jwt.get_unverified_header(token).get("kid")))
         if key is None:
             raise _InvalidTokenError("its issuer has no key with this id")
         claims: Mapping[str, Any] = jwt.decode(

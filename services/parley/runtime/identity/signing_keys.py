@@ -44,7 +44,7 @@ class SigningKeys:
         self._asked_at: float | None = None
         self._fetching: asyncio.Task[None] | None = None
 
-    async def key(self, key_id: str) -> PyJWK | None:
+    async def find_key(self, key_id: str) -> PyJWK | None:
         """Return a key, or None if the issuer has none with this id.
 
         Raise ParleyError if the issuer does not answer in time, and the key is unknown or the cached keys are too old.

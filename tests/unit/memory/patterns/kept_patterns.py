@@ -48,7 +48,7 @@ class KeptPatterns:
     async def listed(
         self, tenant: str = "acme", *, text: str = "", domain: str = "", only_successful: bool = False
     ) -> list[CritiquePattern]:
-        found, _ = await self.patterns.page(
+        found, _ = await self.patterns.list_page(
             tenant, text=text, domain=domain, only_successful=only_successful, after=None, size=200
         )
         return found
@@ -64,7 +64,9 @@ class KeptPatterns:
 
 
 async def list_all(patterns: Patterns, tenant: str = "acme") -> list[tuple[str, int]]:
-    found, _ = await patterns.page(tenant, text="", domain="", only_successful=False, after=None, size=200)
+    found, _ = await patterns.list_page(
+        tenant, text="", domain="", only_successful=False, after=None, size=200
+    )
     return [(each.examples[0], each.debates) for each in found]
 
 

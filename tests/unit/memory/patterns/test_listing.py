@@ -70,7 +70,7 @@ async def test_only_what_was_taken_up_every_second_time_is_successful(kept: Kept
 
 async def test_only_what_has_the_likeness_asked_for_is_related_to_a_text(kept: KeptPatterns) -> None:
     await kept.patterns.apply("acme", record("deb-1", issue("Cost."), issue("Secret.")), write_together)
-    found, more = await kept.patterns.page(
+    found, more = await kept.patterns.list_page(
         "acme", text="cost?", domain="", only_successful=False, after=None, size=1, floor=19
     )
     assert ([each.examples[0] for each in found], more) == (["Cost."], None)
@@ -82,7 +82,7 @@ async def test_pages_together_have_every_pattern_once(kept: KeptPatterns) -> Non
     )
     seen, after = [], None
     for _ in range(3):
-        found, after = await kept.patterns.page(
+        found, after = await kept.patterns.list_page(
             "acme", text="", domain="", only_successful=False, after=after, size=1
         )
         seen += [each.examples[0] for each in found]
@@ -155,7 +155,9 @@ async def test_in_a_folder_of_before_too_no_pattern_is_read_to_know_that_none_ha
     await kept.documents.prepare(Collection("patterns", (Index(("tenant",)),)))
     patterns = kept.patterns
     await patterns.apply("acme", record("deb-1", issue("Cost.")), write_together)
-    listed = partial(patterns.page, "acme", text="", domain="", only_successful=False, after=None, size=9)
+    listed = partial(
+        patterns.list_page, "acme", text="", domain="", only_successful=False, after=None, size=9
+    )
     before = await listed()
     database: SqliteDatabase = kept.documents._database  # type: ignore[attr-defined]
 

@@ -117,7 +117,9 @@ class KeptPositions:
     async def listed(
         self, tenant: str = "acme", *, agent: str = "", only_flips: bool = False
     ) -> list[LedgerPosition]:
-        found, _ = await self.positions.page(tenant, agent=agent, only_flips=only_flips, after=None, size=200)
+        found, _ = await self.positions.list_page(
+            tenant, agent=agent, only_flips=only_flips, after=None, size=200
+        )
         return found
 
     async def rate(self, debate_id: str, *values: int) -> None:

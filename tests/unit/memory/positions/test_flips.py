@@ -341,7 +341,7 @@ async def test_the_ledger_is_listed_in_pages_the_latest_first(kept: KeptPosition
     await kept.record(*(record(f"deb-{day}", stand("Yes."), stand("No.", "bo")) for day in (2, 1, 3)))
     found, after = list[tuple[str, str]](), None
     while True:
-        page, after = await kept.positions.page("acme", agent="", only_flips=False, after=after, size=4)
+        page, after = await kept.positions.list_page("acme", agent="", only_flips=False, after=after, size=4)
         found += [(each.debate_id, each.agent_id) for each in page]
         if after is None:
             break
