@@ -119,19 +119,18 @@ def seal(
     before: bytes,
     owner_seconds: float | None = None,
 ) -> Envelope:
-    """Return the envelope of an event of `create_event`, hashed onto the event before. The event itself stays as it is.
+    """Give an event of `create_event` its place in a log, hashed onto the event before, and return its envelope.
 
     `owner_seconds` is how long its owner has held the claim; None before a claim.
     """
-    sealed = event_pb2.Event(
-        tenant=tenant, debate_id=debate, sequence=sequence, epoch=epoch, time=timestamp(time)
-    )
+    event.tenant, event.debate_id = tenant, debate
+    event.sequence, event.epoch = sequence, epoch
+    event.time.CopyFrom(timestamp(time))
     if owner_seconds is not None:
-        sealed.owner_time.CopyFrom(duration(owner_seconds))
-    sealed.MergeFrom(event)
-    body = sealed.SerializeToString()
-    sealed.hash = chain.chain_hash(before, body)
-    return _wrap(body + chain.HASH_FIELD + sealed.hash, sealed)
+        event.owner_time.CopyFrom(duration(owner_seconds))
+    body = event.SerializeToString()
+    event.hash = chain.chain_hash(before, body)
+    return _wrap(body + chain.HASH_FIELD + event.hash, event)
 
 
 def open_entry(entry: bytes, before: bytes | None) -> Envelope:
