@@ -1,7 +1,7 @@
 """What stands are about: of a debate that was looked at before it is not read again."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -23,24 +23,22 @@ class KnownQuestions:
         self._documents = documents
         self._heads: OrderedDict[str, StandHead] = OrderedDict()
 
-    async def load(self, found: Sequence[Document]) -> dict[str, StandHead]:
-        """Return what stands are about by their keys, without those that cannot be read; `found` have the field `about`."""
-        # An earlier version wrote none.
-        abouts = {each.key: str(each.fields["about"] or "") for each in found}
-        unknown = [key for key, about in abouts.items() if about not in self._heads]
-        read: dict[str, StandHead] = {}
-        if unknown:
+    async def load(self, found: Iterable[Document]) -> dict[str, StandHead]:
+        """Return what stands are about by what `find_about` returns of them, without those that cannot be read."""
+        keys = {find_about(each): each.key for each in found}
+        heads = {about: self._heads[about] for about in keys if about in self._heads}
+        for about in heads:
+            self._heads.move_to_end(about)
+        if unknown := {key: about for about, key in keys.items() if about not in heads}:
             documents = await find_by_keys(self._documents, POSITIONS, unknown, fields=HEAD_FIELDS)
             read = await in_thread_if_large(len(documents) * _CHARACTERS, partial(read_heads, documents))
-        for key, head in read.items():
-            if abouts[key]:
-                self._heads[abouts[key]] = head
-        heads = {key: self._heads[about] for key, about in abouts.items() if about in self._heads}
-        for about in self._heads.keys() & abouts.values():
-            self._heads.move_to_end(about)
+            for key, head in read.items():
+                heads[unknown[key]] = head
+                if unknown[key] != key:
+                    self._heads[unknown[key]] = head
         while len(self._heads) > _MAX_KNOWN:
             self._heads.popitem(last=False)
-        return {**read, **heads}
+        return heads
 
     def put(self, stand: Stand) -> None:
         """Keep what a debate is about as it is recorded."""
@@ -51,3 +49,8 @@ class KnownQuestions:
             vector=stand.vector,
             model=stand.model,
         )
+
+
+def find_about(stand: Document) -> str:
+    """Return what stands for what a stand is about; its key if it was written by an earlier version, which did not say it."""
+    return str(stand.fields["about"] or stand.key)

@@ -1,7 +1,9 @@
 """The latest stands of agents. A process that is alone on its store keeps what it knows of them, and reads those of an agent once."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Final
 
 from parley.memory.stands import MAX_LATEST, POSITIONS, Stand, agent_key
@@ -19,7 +21,8 @@ class LatestStands:
     def __init__(self, documents: Documents, *, alone: bool) -> None:
         self._documents = documents
         self._alone = alone
-        self._kept: OrderedDict[tuple[str, str], dict[str, Document]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Mapping[str, Document]] = OrderedDict()
+        """By agent: its latest stands by their keys, the latest first."""
         self._changes = 0
 
     def knows(self, stand: Stand) -> bool:
@@ -30,35 +33,43 @@ class LatestStands:
         """Return whether a stand is known to be stored."""
         return stand.key in self._kept.get(_agent(stand), ())
 
-    async def find(self, stand: Stand) -> Sequence[Document]:
-        """Return the latest stands of a stand's agent, the latest first. Raise StorageError."""
-        agent, changes = _agent(stand), self._changes
-        if (kept := self._kept.get(agent)) is None:
-            where = {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
-            found = await self._documents.find(
-                POSITIONS, where, order=_LATEST_FIRST, limit=MAX_LATEST, fields=("place", "about")
-            )
-            kept = {each.key: each for each in found}
-            if self._alone and changes == self._changes:  # else they may lack what was written meanwhile
-                self._keep(agent, kept)
-        else:
+    async def load(self, stands: Sequence[Stand]) -> list[Collection[Document]]:
+        """Return the latest stands of the agent of each stand, the latest first. Raise StorageError."""
+        found = {_agent(each): self._kept[_agent(each)] for each in stands if self.knows(each)}
+        for agent in found:
             self._kept.move_to_end(agent)
-        return list(kept.values())
+        unknown = [each for each in stands if _agent(each) not in found]
+        read = await asyncio.gather(*map(self._read, unknown))
+        found.update(zip(map(_agent, unknown), read, strict=True))
+        return [found[_agent(each)].values() for each in stands]
+
+    async def _read(self, stand: Stand) -> Mapping[str, Document]:
+        changes, where = self._changes, {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
+        found = await self._documents.find(
+            POSITIONS, where, order=_LATEST_FIRST, limit=MAX_LATEST, fields=("place", "about")
+        )
+        latest = {each.key: each for each in found}
+        if self._alone and changes == self._changes:  # else they may lack what was written meanwhile
+            self._keep(_agent(stand), latest)
+        return latest
 
     def add(self, stand: Stand) -> None:
         """Note a stand that was just stored."""
         self._changes += 1
         if (kept := self._kept.get(_agent(stand))) is not None:
+            later = takewhile(lambda each: _place(each) > stand.place, kept.values())
             added = Document(stand.key, {"place": stand.place, "about": stand.about})
-            latest = sorted({**kept, stand.key: added}.values(), key=_place, reverse=True)[:MAX_LATEST]
-            self._keep(_agent(stand), {each.key: each for each in latest})
+            latest = {**{each.key: each for each in later}, stand.key: added, **kept}
+            if len(latest) > MAX_LATEST:
+                latest.popitem()
+            self._keep(_agent(stand), latest)
 
     def clear(self) -> None:
         """Drop all that is known: stands were removed, as few are."""
         self._changes += 1
         self._kept.clear()
 
-    def _keep(self, agent: tuple[str, str], latest: dict[str, Document]) -> None:
+    def _keep(self, agent: tuple[str, str], latest: Mapping[str, Document]) -> None:
         self._kept[agent] = latest
         self._kept.move_to_end(agent)
         if len(self._kept) > _MAX_AGENTS:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from parley.memory.changes import Changes, Judged, find_flipped
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient, find_held
-from parley.memory.known_questions import KnownQuestions
+from parley.memory.known_questions import KnownQuestions, find_about
 from parley.memory.known_stands import KnownStands
 from parley.memory.latest_stands import LatestStands
 from parley.memory.record_texts import list_question
@@ -153,12 +153,12 @@ class Positions:
     async def _find_pairs(self, stands: Sequence[Stand], seen: set[str]) -> list[tuple[Stand, Stand]]:
         """Return stands with each that they are compared with, the earlier one first."""
         found = [
-            [each for each in latest if each.key not in seen]
-            for latest in await asyncio.gather(*map(self._latest.find, stands))
+            [each for each in latest if each.key not in seen] for latest in await self._latest.load(stands)
         ]
         seen |= {each.key for latest in found for each in latest}
-        heads = await self._questions.load([each for latest in found for each in latest])
-        chosen = [_choose(latest, heads, each) for each, latest in zip(stands, found, strict=True)]
+        heads = await self._questions.load(each for latest in found for each in latest)
+        matters = _judge_matters(stands, heads)
+        chosen = [_choose(latest, matters, each) for each, latest in zip(stands, found, strict=True)]
         abouts = {each.key: str(each.fields["about"]) for keys in chosen for each in keys}
         others = await self._stands.load(abouts)
         return [
@@ -222,22 +222,28 @@ class Positions:
         return upheld
 
 
-def _choose(latest: Sequence[Document], heads: Mapping[str, StandHead], stand: Stand) -> list[Document]:
+def _judge_matters(stands: Sequence[Stand], heads: Mapping[str, StandHead]) -> dict[str, Matter]:
+    """Return whether others are on the matter of a debate, all of whose stands are on one; `heads` have what each is about."""
+    return {
+        about: stand.find_matter(head) if head.concluded <= stand.concluded else head.find_matter(stand)
+        for stand in stands[:1]
+        for about, head in heads.items()
+        if head.debate != stand.debate
+    }
+
+
+def _choose(latest: Sequence[Document], matters: Mapping[str, Matter], stand: Stand) -> list[Document]:
     """Return those that a stand is compared with; `latest` begins with the latest."""
-    own = stand.concluded, stand.key
     same, maybe, after = list[Document](), list[Document](), list[Document]()
     for each in latest:
-        head = heads.get(each.key)
-        if head is None or head.debate == stand.debate:
+        matter = matters.get(find_about(each), Matter.OTHER)
+        if matter is Matter.OTHER:
             continue
-        if (head.concluded, each.key) > own:
-            if len(after) < _MAX_COMPARED and head.find_matter(stand) is not Matter.OTHER:
-                after.append(each)
-        elif (matter := stand.find_matter(head)) is not Matter.OTHER:
+        if str(each.fields["place"]) > stand.place:
+            after.append(each)
+        else:
             (same if matter is Matter.SAME else maybe).append(each)
-            if len(same) == _MAX_COMPARED:
-                break  # those that follow are earlier
-    return (same + maybe)[:_MAX_COMPARED] + after
+    return (same + maybe)[:_MAX_COMPARED] + after[:_MAX_COMPARED]
 
 
 def _outcome(earlier: Stand, later: Stand, *, kept: bool | None) -> pb.FlipOutcome.ValueType:
