@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from parley.memory.issue_kinds import SAME_KIND, Kind, Part, read_totals
 from parley.memory.stored_vectors import decode_vector, find_likeness
 from parley.memory.totals import Totals, sum_up
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage.ports import Collection, Document, Documents, Index, Order, Where
 from parley.storage.scan import find_by_keys
@@ -39,11 +40,15 @@ _BYTES_OF_PART: Final = 5_000
 """About what a pattern takes, or a part of a contribution, with its vector and its texts."""
 _BYTES_OF_DEBATE: Final = 150
 """About what the id of a debate takes that a pattern counts."""
+_CHARACTERS_OF_PATTERN: Final = 100
+"""To go through a known pattern takes about as long as to read so many."""
+_CHARACTERS_OF_CHANGE: Final = 2_000
+"""To read one that has changed, and to compare it with the others."""
 PATTERN: Final = "critique pattern"
 """The kind of an unreadable pattern in logs and metrics."""
 
 
-class Contribution(Struct, frozen=True):
+class Contribution(Struct, frozen=True, dict=True):
     """What a debate contributes, a part for each pattern, and the version of its document."""
 
     key: str
@@ -55,6 +60,12 @@ class Contribution(Struct, frozen=True):
     def debate(self) -> str:
         """The id of the debate."""
         return self.key.rpartition("/")[2]
+
+    @cached_property
+    def by_pattern(self) -> Mapping[str, Part]:
+        """Its parts by the keys of their patterns."""
+        tenant = self.key.rpartition("/")[0]
+        return {f"{tenant}/{each.pattern}": each for each in self.parts}
 
 
 class Expected(Struct, frozen=True):
@@ -131,10 +142,9 @@ class TenantPatterns(Struct, frozen=True, dict=True):
         waiting, patterns, has_orphans = dict(self.waiting), dict(self.patterns), self.has_orphans
         for each in contributions:
             waiting[each.key] = each
-            for key, part in list_patterns(each):
-                if key in patterns:
-                    patterns[key] = patterns[key].add(each.debate, part)
-                has_orphans |= key not in self.versions
+            for key in each.by_pattern.keys() & patterns.keys():
+                patterns[key] = patterns[key].add(each.debate, each.by_pattern[key])
+            has_orphans |= not each.by_pattern.keys() <= self.versions.keys()
         return replace(self, waiting=waiting, patterns=patterns, has_orphans=has_orphans)
 
     def expect(self, expected: Iterable[Expected]) -> "TenantPatterns":
@@ -156,16 +166,20 @@ class TenantPatterns(Struct, frozen=True, dict=True):
 
     def renew(self, versions: Mapping[str, Any], changed: Sequence[Document]) -> "TenantPatterns":
         """Return the patterns of these versions: those of before that are the same, and those that have changed."""
-        read = skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN)
-        stored = {key: each for key, each in self.stored.items() if key in versions}
-        stored |= {each.key: each for each in read}
+        read = {
+            each.key: each
+            for each in skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN)
+        }
+        stored = {key: each for key, each in self.stored.items() if key in versions} | read
         versions = {**versions, **{each.key: each.fields["version"] for each in changed}}
         # What waits is in those that have not changed already.
-        patterns = {
-            key: self.patterns[key] if self.stored.get(key) is each else each for key, each in stored.items()
-        }
-        renewed = TenantPatterns(versions, stored, _find_twins(self, stored), {}, patterns)
-        return renewed.add(self.waiting.values())
+        patterns = {key: read.get(key) or self.patterns[key] for key in stored}
+        for each in self.waiting.values():
+            for key in each.by_pattern.keys() & read.keys():
+                patterns[key] = patterns[key].add(each.debate, each.by_pattern[key])
+        has_orphans = any(not each.by_pattern.keys() <= versions.keys() for each in self.waiting.values())
+        twins = _find_twins(self, stored)
+        return TenantPatterns(versions, stored, twins, self.waiting, patterns, has_orphans)
 
 
 class KnownPatterns:
@@ -245,7 +259,8 @@ class KnownPatterns:
         """Note patterns as this process has written them: they are not read again unless another process changes them."""
         self._changes += 1
         while written and (known := self._tenants.get(tenant)):
-            renewed = await asyncio.to_thread(known.renew, known.versions, written)
+            size = len(known.versions) * _CHARACTERS_OF_PATTERN + len(written) * _CHARACTERS_OF_CHANGE
+            renewed = await in_thread_if_large(size, partial(known.renew, known.versions, written))
             if self._tenants.get(tenant) is known:  # else more was noted meanwhile
                 self._keep(tenant, renewed)
                 return
@@ -268,12 +283,6 @@ class KnownPatterns:
 
 
 _NONE: Final = TenantPatterns()
-
-
-def list_patterns(contribution: Contribution) -> list[tuple[str, Part]]:
-    """Return the parts of a contribution, each with the key of its pattern."""
-    tenant = contribution.key.rpartition("/")[0]
-    return [(f"{tenant}/{each.pattern}", each) for each in contribution.parts]
 
 
 def read_contributions(found: Iterable[Document]) -> Iterable[Contribution]:

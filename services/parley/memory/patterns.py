@@ -12,6 +12,7 @@ import hashlib
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -40,13 +41,13 @@ from parley.memory.known_patterns import (
     KnownPattern,
     KnownPatterns,
     TenantPatterns,
-    list_patterns,
     read_contribution,
     read_contributions,
 )
 from parley.memory.record_texts import list_issues
 from parley.memory.stored_vectors import find_likeness
 from parley.memory.writing import Write, write_together
+from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.page_tokens import Place
 from parley.runtime.unreadable import skip_unreadable
 from parley.storage import ports
@@ -69,6 +70,10 @@ MAX_WAITING: Final = 64
 """Contributions of a tenant that wait until patterns count them all together: a pattern is written once for all that raised it."""
 _PAGE: Final = 32
 """Patterns that are read and written together, up to 300 KB each."""
+_CHARACTERS_TO_COMPARE: Final = 10
+"""To compare an issue with a pattern takes about as long as to read so many."""
+_CHARACTERS_OF_ISSUE: Final = 1_000
+"""To make a part of a contribution of an issue."""
 _MAX_TRIES: Final = 100
 _BUSY: Final = "a critique pattern is changed by others again and again"
 
@@ -189,7 +194,9 @@ class Patterns:
                 # One after the other, so that two debates of this process do not both start the same kind.
                 async with self._lock(tenant):
                     known = await self._load(tenant)
-                    expected = await asyncio.to_thread(_plan, tenant, record, meanings, known)
+                    size = len(meanings) * (len(known.patterns) * _CHARACTERS_TO_COMPARE + _CHARACTERS_OF_ISSUE)
+                    plan = partial(_plan, tenant, record, meanings, known)
+                    expected = await in_thread_if_large(size, plan)
                     held.enter_context(self._known.expect(tenant, expected))
                 is_first = await self._write_expected(tenant, record, expected, write)
             if is_first:
@@ -286,7 +293,7 @@ class Patterns:
 
     async def _take_out(self, tenant: str, contribution: Contribution) -> None:
         """Take a debate out of its patterns."""
-        for key, _ in list_patterns(contribution):
+        for key in contribution.by_pattern:
             await self._take_out_of(tenant, key, contribution.debate)
 
     async def _take_out_remains(self, tenant: str, debate: str) -> None:
@@ -320,9 +327,8 @@ class Patterns:
         for debate in oldest_debates(fields):
             found = await self._documents.get(CONTRIBUTIONS, storage_key(tenant, debate))
             for each in read_contributions([found] if found else []):
-                for its, part in list_patterns(each):
-                    if its == key:
-                        return {**add_parts(fields, {debate: part}), **stand_for(debate, part)}
+                if part := each.by_pattern.get(key):
+                    return {**add_parts(fields, {debate: part}), **stand_for(debate, part)}
         return None
 
     async def _replace(self, known: Document, fields: Fields) -> Document | None:
@@ -376,7 +382,7 @@ def _plan(
     kinds = [each.kind for each in known.patterns.values() if each.group == group]
     parts = list_parts(record.issues[:MAX_ISSUES], meanings, kinds, debate.concluded_at.seconds)
     new = Contribution(storage_key(tenant, debate.debate_id), _new_version(), debate.domain, parts)
-    starting = [(key, None, [(new, part)]) for key, part in list_patterns(new) if key not in known.versions]
+    starting = [(key, None, [(new, part)]) for key, part in new.by_pattern.items() if key not in known.versions]
     started = _count_all(tenant, starting)
     return Expected(new, [Document(key, _with_new_version(key, fields)) for key, _, fields in started])
 
@@ -388,7 +394,7 @@ def _group_by_pattern(contributions: Iterable[Contribution]) -> dict[str, _Parts
     """Return the parts of contributions by the keys of their patterns."""
     parts: dict[str, list[tuple[Contribution, Part]]] = {}
     for each in contributions:
-        for key, part in list_patterns(each):
+        for key, part in each.by_pattern.items():
             parts.setdefault(key, []).append((each, part))
     return dict(parts)
 

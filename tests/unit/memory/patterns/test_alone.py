@@ -13,6 +13,7 @@ from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import PATTERNS, TenantPatterns
 from parley.memory.patterns import Patterns
 from parley.memory.writing import write_together
+from parley.runtime import large_texts
 from parley.storage.ports import Collection, Document, Where
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
 from tests.unit.memory.patterns.kept_patterns import FIRST, SECOND, KeptPatterns, issue, list_all, record
@@ -94,6 +95,7 @@ async def test_a_debate_that_is_recorded_while_another_starts_a_pattern_is_count
         return renew(*args)
 
     monkeypatch.setattr(TenantPatterns, "renew", wait)
+    monkeypatch.setattr(large_texts, "_LARGE_CHARACTERS", 0)  # as of many patterns
     starting = asyncio.create_task(
         patterns.apply("acme", record("deb-2", issue("A secret.")), write_together)
     )
