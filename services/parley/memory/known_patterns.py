@@ -167,8 +167,7 @@ class TenantPatterns(Struct, frozen=True, dict=True):
     def renew(self, versions: Mapping[str, Any], changed: Sequence[Document]) -> "TenantPatterns":
         """Return the patterns of these versions: those of before that are the same, and those that have changed."""
         read = {
-            each.key: each
-            for each in skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN)
+            each.key: each for each in skip_unreadable(changed, partial(_read_pattern, self.stored), PATTERN)
         }
         stored = {key: each for key, each in self.stored.items() if key in versions} | read
         versions = {**versions, **{each.key: each.fields["version"] for each in changed}}

@@ -194,7 +194,9 @@ class Patterns:
                 # One after the other, so that two debates of this process do not both start the same kind.
                 async with self._lock(tenant):
                     known = await self._load(tenant)
-                    size = len(meanings) * (len(known.patterns) * _CHARACTERS_TO_COMPARE + _CHARACTERS_OF_ISSUE)
+                    size = len(meanings) * (
+                        len(known.patterns) * _CHARACTERS_TO_COMPARE + _CHARACTERS_OF_ISSUE
+                    )
                     plan = partial(_plan, tenant, record, meanings, known)
                     expected = await in_thread_if_large(size, plan)
                     held.enter_context(self._known.expect(tenant, expected))
@@ -382,7 +384,9 @@ def _plan(
     kinds = [each.kind for each in known.patterns.values() if each.group == group]
     parts = list_parts(record.issues[:MAX_ISSUES], meanings, kinds, debate.concluded_at.seconds)
     new = Contribution(storage_key(tenant, debate.debate_id), _new_version(), debate.domain, parts)
-    starting = [(key, None, [(new, part)]) for key, part in new.by_pattern.items() if key not in known.versions]
+    starting = [
+        (key, None, [(new, part)]) for key, part in new.by_pattern.items() if key not in known.versions
+    ]
     started = _count_all(tenant, starting)
     return Expected(new, [Document(key, _with_new_version(key, fields)) for key, _, fields in started])
 

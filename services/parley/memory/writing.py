@@ -44,14 +44,18 @@ async def run_to_common_write(*works: Work) -> None:
 
     So a store can commit them together. Raise the first error once all works have ended.
     """
-    arrivals = [asyncio.Event() for _ in works]
+    coming, all_came = set(works), asyncio.Event()
 
-    async def run(work: Work, arrived: asyncio.Event) -> None:
+    def arrive(work: Work) -> None:
+        coming.discard(work)
+        if not coming:
+            all_came.set()
+
+    async def run(work: Work) -> None:
         async def write(*writes: Coroutine[Any, Any, T]) -> list[T]:
-            arrived.set()
+            arrive(work)
             try:
-                for each in arrivals:
-                    await each.wait()
+                await all_came.wait()
             except asyncio.CancelledError:
                 for unbegun in writes:
                     unbegun.close()
@@ -61,6 +65,6 @@ async def run_to_common_write(*works: Work) -> None:
         try:
             await work(write)
         finally:
-            arrived.set()
+            arrive(work)
 
-    await write_together(*map(run, works, arrivals))
+    await write_together(*map(run, works))
