@@ -118,7 +118,7 @@ check-console: ## Check the types of the console's scripts, if npm can install t
 
 .PHONY: check-deploy
 check-deploy: $(VENV)/.deploy ## Check what installs Parley: chart, images, dashboards, local cluster
-	$(BIN)/pytest -q -n 2 --dist loadfile tests/deploy
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder tests/deploy
 
 .PHONY: test
 test: $(VENV)/.all ## Run every test (ARGS="-k breaker" for some)

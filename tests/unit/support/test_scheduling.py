@@ -31,6 +31,13 @@ def test_what_takes_long_comes_first_and_what_waits_is_spread_among_what_compute
     ]
 
 
+def test_services_are_compiled_before_pods_that_cannot_keep_what_they_compile() -> None:
+    chart, collected, images, guide = (
+        f"tests/deploy/test_{each}.py" for each in ("chart", "collected", "images", "install_guide")
+    )
+    assert order_scopes([chart, guide, images, collected]) == [collected, images, guide, chart]
+
+
 def test_a_part_of_the_tests_is_ordered_too() -> None:
     assert order_scopes([]) == []
     assert order_scopes(["tests/e2e/test_a.py", "tests/unit/test_b.py"]) == [
