@@ -15,7 +15,7 @@ from tests.deploy.chart import ROOT
 from tests.deploy.cluster import Cluster, RefusedError
 from tests.support.versions import read_version
 
-PROGRAM: Final = """#!/usr/bin/env python3
+PROGRAM: Final = """#!/usr/bin/env -S python3 -IS
 import json, socket, sys
 with socket.socket(socket.AF_UNIX) as asked:
     asked.connect({socket!r})
