@@ -30,8 +30,15 @@ MODEL_SERVER: Final = "tests.support.model_server"
 _SERVICES: Final = tuple(
     f"parley.{each}" for each in ("orchestrator", "gateway", "convergence", "ratings", "memory")
 )
-IMPORTED_BY_A_CLIENT: Final = (COMMAND, "parley.client", "rich.table")
-"""What a command needs that only asks a server."""
+IMPORTED_BY_A_CLIENT: Final = (
+    COMMAND,
+    "parley.client",
+    "parley.config",
+    "parley.orchestrator.formats.panel",
+    "rich.table",
+    "tests.support.first_config",
+)
+"""What a command needs that only asks a server, with a configuration or without, or shows the example."""
 _IMPORTED_BY_A_SYSTEM: Final = (
     *IMPORTED_BY_A_CLIENT,
     *(f"{each}.__main__" for each in _SERVICES),
