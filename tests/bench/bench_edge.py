@@ -302,7 +302,7 @@ async def _measure_page() -> _Page:
     with tempfile.TemporaryDirectory() as folder:
         async with (
             gateway.served() as served,
-            orchestrating(Path(folder), served) as orchestrator,
+            orchestrating(Path(folder), served, over_sockets=True) as orchestrator,
             run_edge(EdgeSettings(port=0, orchestrator=orchestrator.server.address)) as address,
             launch_browser() as browser,
         ):

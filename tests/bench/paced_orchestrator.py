@@ -92,7 +92,10 @@ async def _serve(piece_seconds: float, spread: float) -> None:
     hold = gateway.hold("round/1/propose/*")
     loop = asyncio.get_running_loop()
     with tempfile.TemporaryDirectory() as folder:
-        async with gateway.served() as served, orchestrating(Path(folder), served) as orchestrator:
+        async with (
+            gateway.served() as served,
+            orchestrating(Path(folder), served, over_sockets=True) as orchestrator,
+        ):
             _say(orchestrator.server.address)
             while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
                 match line:

@@ -61,7 +61,9 @@ async def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     monkeypatch.setattr(authenticator, "CACHE_SECONDS", 0.0)
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(ScriptedGateway().served())
-        served: Orchestrator = await stack.enter_async_context(orchestrating(tmp_path, gateway, auth="key"))
+        served: Orchestrator = await stack.enter_async_context(
+            orchestrating(tmp_path, gateway, over_sockets=True, auth="key")
+        )
         store = await stack.enter_async_context(open_store(f"sqlite:///{tmp_path}", "orchestrator"))
         clients: list[ParleyClient] = []
         for tenant, role in (

@@ -77,7 +77,9 @@ async def run_audited(folder: Path) -> AsyncIterator[Audited]:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(f"sqlite:///{folder}", "orchestrator"))
         gateway = await stack.enter_async_context(ScriptedGateway().served())
-        served: Orchestrator = await stack.enter_async_context(orchestrating(folder, gateway, auth="key"))
+        served: Orchestrator = await stack.enter_async_context(
+            orchestrating(folder, gateway, over_sockets=True, auth="key")
+        )
         clients: list[ParleyClient] = []
         tokens: list[str] = []
         for tenant, role in (

@@ -44,7 +44,9 @@ class Administered:
 async def administered(tmp_path: Path) -> AsyncIterator[Administered]:
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(ScriptedGateway().served())
-        served: Orchestrator = await stack.enter_async_context(orchestrating(tmp_path, gateway, auth="key"))
+        served: Orchestrator = await stack.enter_async_context(
+            orchestrating(tmp_path, gateway, over_sockets=True, auth="key")
+        )
         store = await stack.enter_async_context(open_store(f"sqlite:///{tmp_path}", "orchestrator"))
         clients = []
         for name in ("acme", "other"):

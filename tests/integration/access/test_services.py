@@ -56,7 +56,7 @@ async def run_secured(
     """An orchestrator and all that it calls, of which nobody is let in unasked; and what a caller of acme's shows."""
     async with (
         gateway.served(guard=Guard(known or Known())) as others,
-        orchestrating(folder, others, auth="key", service_secret=secret) as orchestrator,
+        orchestrating(folder, others, over_sockets=True, auth="key", service_secret=secret) as orchestrator,
         open_store(f"sqlite:///{folder}", "orchestrator") as store,
     ):
         yield orchestrator, await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})

@@ -50,7 +50,7 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
     )
     async with (
         start_server([gateway]) as running,
-        orchestrating(tmp_path, running, auth="key") as orchestrator,
+        orchestrating(tmp_path, running, over_sockets=True, auth="key") as orchestrator,
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as store,
     ):
         acme = await key_for(store.documents, "acme", {ACCESS_ROLE_ADMIN})

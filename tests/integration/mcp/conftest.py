@@ -16,7 +16,7 @@ from parley.edge.__main__ import run_edge
 from parley.edge.settings import EdgeSettings
 from parley.v1.orchestrator_pb2 import ListDebatesRequest
 from tests.support.described_tools import described_tools
-from tests.support.orchestration import WITHIN, Orchestrator, call_directly, orchestrating
+from tests.support.orchestration import WITHIN, Orchestrator, orchestrating
 from tests.support.scripted_gateway import ScriptedGateway
 from tests.support.warm_start import IMPORTED_BY_A_CLIENT, list_command
 
@@ -53,7 +53,7 @@ def gateway() -> ScriptedGateway:
 async def orchestrator(gateway: ScriptedGateway, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     async with (
         gateway.served() as server,
-        orchestrating(tmp_path, server, connect=call_directly(server)) as served,
+        orchestrating(tmp_path, server) as served,
     ):
         yield served
 

@@ -1,4 +1,4 @@
-"""An orchestrator over real gRPC before a scripted gateway."""
+"""An orchestrator before a scripted gateway."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +17,6 @@ from tests.support.orchestration import (
     Orchestrator,
     Replica,
     backstage,
-    call_directly,
     orchestrating,
 )
 from tests.support.scripted_gateway import ScriptedGateway
@@ -47,6 +46,12 @@ def formats() -> Formats:
 
 
 @pytest.fixture
+def over_sockets() -> bool:
+    """Whether gRPC carries what an orchestrator is asked and asks; a module that is about that has a fixture of its own."""
+    return False
+
+
+@pytest.fixture
 def around(tmp_path: Path) -> Around:
     """The other services that an orchestrator calls, on real ports."""
     return Around(tmp_path)
@@ -56,7 +61,7 @@ def around(tmp_path: Path) -> Around:
 async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator[ParleyClient]:
     """A client of an orchestrator among them, which asks nothing twice."""
     async with (
-        around.orchestrating(gateway_server, connect=call_directly(gateway_server)) as orchestrator,
+        around.orchestrating(gateway_server) as orchestrator,
         ParleyClient(orchestrator.server.address, patience=0) as parley,
     ):
         yield parley
@@ -64,10 +69,9 @@ async def client(around: Around, gateway_server: RunningServer) -> AsyncIterator
 
 @pytest.fixture
 async def orchestrator(
-    gateway_server: RunningServer, tmp_path: Path, formats: Formats
+    gateway_server: RunningServer, tmp_path: Path, formats: Formats, *, over_sockets: bool
 ) -> AsyncIterator[Orchestrator]:
-    connect = call_directly(gateway_server)
-    async with orchestrating(tmp_path, gateway_server, formats=formats, connect=connect) as served:
+    async with orchestrating(tmp_path, gateway_server, formats=formats, over_sockets=over_sockets) as served:
         yield served
 
 

@@ -188,7 +188,7 @@ async def test_a_prompt_that_is_larger_than_a_message_is_fitted_and_says_so(
     gateway.text = lambda step, agent: f"{'水' * (260_000 // divisor)}\n{answer_text(step, agent)}"
     async with (
         gateway.served() as server,
-        orchestrating(tmp_path, server) as orchestrator,
+        orchestrating(tmp_path, server, over_sockets=True) as orchestrator,
         ParleyClient(orchestrator.server.address) as parley,
     ):
         debate = await orchestrator.create(rounds=2, include_full_history=True)

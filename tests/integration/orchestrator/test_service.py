@@ -20,6 +20,11 @@ from tests.support.orchestration import Orchestrator, events_of, failure_of, kin
 from tests.support.scripted_gateway import ScriptedGateway
 
 
+@pytest.fixture
+def over_sockets() -> bool:
+    return True
+
+
 async def test_a_debate_is_held_and_told_in_full(
     orchestrator: Orchestrator, gateway: ScriptedGateway
 ) -> None:
@@ -148,7 +153,7 @@ async def test_an_accepted_debate_is_durable_when_it_is_answered(
 ) -> None:
     gateway.hold("*")
     async with (
-        orchestrating(tmp_path, gateway_server) as served,
+        orchestrating(tmp_path, gateway_server, over_sockets=True) as served,
         open_store(f"sqlite:///{tmp_path}", "orchestrator") as beside,
     ):
         debate = await served.create()
@@ -219,7 +224,7 @@ async def test_why_the_rounds_ended_stands_in_the_debate(orchestrator: Orchestra
 async def test_without_a_gateway_nothing_is_accepted_and_the_caller_is_told(tmp_path: Path) -> None:
     async with ScriptedGateway().served() as gone:
         pass
-    async with orchestrating(tmp_path, gone) as served:
+    async with orchestrating(tmp_path, gone, over_sockets=True) as served:
         failure = await failure_of(served.create())
     assert (failure.code, failure.reason) == (grpc.StatusCode.UNAVAILABLE, "GATEWAY_UNAVAILABLE")
 
@@ -228,7 +233,7 @@ async def test_a_draining_replica_ends_its_streams_gives_its_debates_up_and_take
     gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path
 ) -> None:
     hold = gateway.hold("synthesis")
-    async with orchestrating(tmp_path, gateway_server) as one:
+    async with orchestrating(tmp_path, gateway_server, over_sockets=True) as one:
         debate = await one.create()
         await hold.reached.wait()
         seen: list[int] = []
@@ -247,7 +252,7 @@ async def test_a_draining_replica_ends_its_streams_gives_its_debates_up_and_take
         assert (await failure_of(one.create())).code == grpc.StatusCode.UNAVAILABLE
         await draining
     hold.release()
-    async with orchestrating(tmp_path, gateway_server) as two:
+    async with orchestrating(tmp_path, gateway_server, over_sockets=True) as two:
         rest = events_of(await two.watch(debate, seen[-1]))
     assert [each.sequence for each in rest] == list(range(seen[-1] + 1, seen[-1] + 1 + len(rest)))
     assert kind_of(rest[-1]) == "closed"

@@ -15,6 +15,11 @@ from tests.support.scripted_answers import answer_text
 from tests.support.scripted_gateway import ScriptedGateway
 
 
+@pytest.fixture
+def over_sockets() -> bool:
+    return True
+
+
 async def test_a_watch_from_any_sequence_sees_all_that_comes_after_it_once_and_ends(
     orchestrator: Orchestrator,
 ) -> None:
@@ -114,7 +119,7 @@ async def test_a_debate_in_which_nothing_ends_for_a_while_shows_that_it_lives_an
     gateway: ScriptedGateway, gateway_server: RunningServer, tmp_path: Path, *, batches: bool
 ) -> None:
     hold = gateway.hold("*")
-    async with orchestrating(tmp_path, gateway_server, heartbeat_seconds=0.05) as served:
+    async with orchestrating(tmp_path, gateway_server, over_sockets=True, heartbeat_seconds=0.05) as served:
         debate = await served.create()
         heartbeats = last = 0
         request = orchestrator_pb2.WatchDebateRequest(debate_id=debate, batches=batches)

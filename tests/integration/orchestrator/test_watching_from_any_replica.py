@@ -125,7 +125,7 @@ async def replicas(
         return
     async with (
         replicas(folder, gateway, count - 1, **settings) as others,
-        orchestrating(folder, gateway, **{"adopt": count == 1, **settings}) as last,
+        orchestrating(folder, gateway, over_sockets=True, **{"adopt": count == 1, **settings}) as last,
     ):
         yield [*others, last]
 
@@ -190,7 +190,7 @@ async def test_text_follows_the_debate_to_its_next_owner(
         watching = asyncio.create_task(heard.follow(other, debate))
         await until(lambda: relays.one_of(debate), "text is asked for")
         await owner.server.drain()
-        async with orchestrating(tmp_path, gateway_server) as third:
+        async with orchestrating(tmp_path, gateway_server, over_sockets=True) as third:
             await until(lambda: _epoch(third, debate, 2), "it was taken over")
             await until(lambda: relays.one_of(debate), "text is asked for again")
             hold.release()
@@ -206,14 +206,16 @@ async def test_who_watches_where_a_debate_rested_hears_at_once_that_it_goes_on_e
     monkeypatch.setattr("parley.orchestrator.watch.feed._OFFERS_SECONDS", 3600)
     hold = gateway.hold("round/1/propose/*")
     heard = Heard()
-    async with orchestrating(tmp_path, gateway_server, adopt=False, poll_seconds=60) as first:
+    async with orchestrating(
+        tmp_path, gateway_server, over_sockets=True, adopt=False, poll_seconds=60
+    ) as first:
         debate = await first.create()
         watching = asyncio.create_task(heard.follow(first, debate))
         await hold.reached.wait()
         await first.intervene(debate, pause=debate_pb2.Pause(stop_calls=True))
         await first.status(debate, debate_pb2.DEBATE_STATUS_PAUSED)
         hold.release()
-        async with orchestrating(tmp_path, gateway_server) as second:
+        async with orchestrating(tmp_path, gateway_server, over_sockets=True) as second:
             await second.intervene(debate, resume=debate_pb2.Resume())
             await watching
     heard.check()
