@@ -22,7 +22,8 @@ _TOTAL_BYTES: Final = 32 * 1024 * 1024
 """Each body takes some times its size until it is passed on."""
 _UNKNOWN_BYTES: Final = 64 * 1024
 """A larger body is read from callers alone that the orchestrator knows."""
-_HEADER_BYTES: Final = 16 * 1024
+HEADER_BYTES: Final = 16 * 1024
+"""All headers of a request together."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -131,8 +132,10 @@ class _BoundedRequest:
 
 
 def _find_refusal(headers: Headers) -> PlainTextResponse | None:
-    if sum(len(name) + len(value) for name, value in headers.raw) > _HEADER_BYTES:
-        return PlainTextResponse(f"headers may have {_HEADER_BYTES} bytes in all\n", 431)
+    if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
+        return PlainTextResponse(
+            f"headers may have {HEADER_BYTES} bytes in all; send fewer or shorter ones\n", 431
+        )
     kind = headers.get("content-type", "")
     if kind.startswith("application/grpc") and not kind.startswith("application/grpc-web"):
         return PlainTextResponse(

@@ -9,13 +9,13 @@ from typing import Final, Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+from parley.edge.bounds import HEADER_BYTES
 from parley.edge.observation import Observation
 from parley.edge.settings import EdgeSettings
 from parley.runtime.comma_lists import split_list
 from parley.runtime.loopback import join_address
 from parley.runtime.server import CannotListenError
 
-_HEADER_BYTES: Final = 16 * 1024
 _CONNECTIONS: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
 
@@ -64,7 +64,7 @@ def _configure(app: ASGIApp, settings: EdgeSettings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies or None,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
+        h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=round(settings.grace_seconds),

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from parley.runtime.channel import ChannelSettings
-from parley.runtime.comma_lists import split_list
+from parley.runtime.comma_lists import MIN_SECRET, split_list
 from parley.runtime.errors import ConfigurationError
 from parley.runtime.identity.certificates import CertificateRule, Certificates
 from parley.runtime.identity.guard import OPEN, Authenticator, Guard
@@ -19,7 +19,6 @@ from parley.runtime.tls import SYSTEM_AUTHORITIES, ClientTls, ServerTls
 from parley.runtime.watched_files import WatchedFiles
 
 _METHOD: Final = "(key|jwt|mtls)"
-_MIN_SECRET: Final = 32
 
 
 class CertificateRuleSetting(BaseModel):
@@ -82,7 +81,7 @@ class AccessSettings(BaseSettings):
     )
     service_secret: SecretStr | None = Field(
         default=None,
-        min_length=_MIN_SECRET,
+        min_length=MIN_SECRET,
         description="Secret that services sign with, the same for all: 32 characters or more.",
     )
     service_secret_file: Path | None = Field(
@@ -207,9 +206,9 @@ def _read_lines(contents: tuple[bytes, ...]) -> tuple[bytes, ...]:
 
 def _check_secrets(path: Path, contents: tuple[bytes, ...]) -> None:
     lines = _read_lines(contents)
-    if not lines or min(map(len, lines)) < _MIN_SECRET:
+    if not lines or min(map(len, lines)) < MIN_SECRET:
         wrong = "has a line that is too short" if lines else "is empty"
         raise ValueError(
-            f"PARLEY_SERVICE_SECRET_FILE: {path} {wrong}; each line must be a secret of {_MIN_SECRET} characters or more, such as "
+            f"PARLEY_SERVICE_SECRET_FILE: {path} {wrong}; each line must be a secret of {MIN_SECRET} characters or more, such as "
             "`openssl rand -hex 32` prints"
         )

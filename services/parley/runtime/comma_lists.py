@@ -4,7 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, SecretStr
 
-_MIN_SECRET: Final = 32
+MIN_SECRET: Final = 32
+"""Characters of a secret that others must not guess."""
 
 
 def split_list(text: str) -> list[str]:
@@ -13,8 +14,8 @@ def split_list(text: str) -> list[str]:
 
 
 def _check_secrets(secrets: SecretStr) -> SecretStr:
-    if any(len(each) < _MIN_SECRET for each in split_list(secrets.get_secret_value())):
-        raise ValueError(f"must have {_MIN_SECRET} characters or more each")
+    if any(len(each) < MIN_SECRET for each in split_list(secrets.get_secret_value())):
+        raise ValueError(f"must have {MIN_SECRET} characters or more each")
     return secrets
 
 

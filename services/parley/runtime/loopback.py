@@ -54,7 +54,12 @@ def loopback_port(target: str) -> int | None:
     return int(port) if len(addresses) == 1 and is_loopback_target(target) and port.isdecimal() else None
 
 
-def _addresses(target: str) -> list[str]:
+def strip_scheme(target: str) -> str:
+    """Return a gRPC target without the scheme before its addresses."""
     for scheme in _SCHEMES:
         target = target.removeprefix(scheme)
-    return target.split(",")
+    return target
+
+
+def _addresses(target: str) -> list[str]:
+    return strip_scheme(target).split(",")

@@ -5,6 +5,7 @@ import socket
 import ssl
 from typing import Final
 
+from parley.runtime.loopback import strip_scheme
 from parley.runtime.tls import ClientTls
 
 _CONNECT_SECONDS: Final = 5.0
@@ -14,7 +15,6 @@ _CLOSED: Final = (
     "it closes the connection; if it wants a certificate of its callers, set PARLEY_TLS_CERTIFICATE and PARLEY_TLS_KEY to one that "
     "its authority signed"
 )
-_SCHEMES: Final = ("dns:///", "dns:", "ipv4:", "ipv6:")
 
 
 async def explain_unreachable(target: str, tls: ClientTls | None, tls_name: str = "") -> str:
@@ -48,9 +48,7 @@ async def explain_unconnected(target: str) -> str:
 
 
 def _split(target: str) -> tuple[str, int] | None:
-    for scheme in _SCHEMES:
-        target = target.removeprefix(scheme)
-    host, _, port = target.rpartition(":")
+    host, _, port = strip_scheme(target).rpartition(":")
     if not port.isdecimal() or (":" in host and not host.startswith("[")):
         return None
     return host.strip("[]"), int(port)

@@ -135,7 +135,11 @@ class ChatCompletions:
         try:
             await self._debates.cancel(debate_id, caller)
         except ParleyError as error:
-            _logger.warning("not cancelled", debate_id=debate_id, error=error.message)
+            _logger.warning(
+                "a debate goes on though its client hung up: it was not cancelled",
+                debate_id=debate_id,
+                error=error.message,
+            )
 
 
 class Models:

@@ -16,6 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from parley.gateway.prompt.documents import Documents
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.prompt.tools import (
+    NO_REASONING,
     TOOLS,
     Reasoning,
     ToolRequest,
@@ -43,7 +44,6 @@ _CHARACTERS_A_TOKEN: Final = 4
 """Of reasoning that is sent back, which may be encrypted."""
 _CALL_TOKENS: Final = 24
 """What a template puts around a call and its result."""
-_NO_REASONING: Final = Reasoning()
 _NO_TOKENS: Final = "There is no room left for results. Answer with what you have."
 _NO_MORE: Final = "Nothing more can be looked up. Answer now, in words, with what you have."
 _CUT: Final = "\n[Cut: no room is left for more. Answer with what you have.]"
@@ -111,13 +111,13 @@ class Toolbox:
         return True
 
     async def answer(
-        self, text: str, asked: Sequence[ToolRequest], reasoning: Reasoning = _NO_REASONING
+        self, text: str, asked: Sequence[ToolRequest], reasoning: Reasoning = NO_REASONING
     ) -> None:
         """Run what a reply of this text asks for, in order, and keep it as a turn."""
         said = text if estimate_tokens(text) <= self.tokens_left // _SAID_SHARE else ""
         left = self.tokens_left - estimate_tokens(said)
         if reasoning.characters // _CHARACTERS_A_TOKEN > left // _SAID_SHARE:
-            reasoning = _NO_REASONING
+            reasoning = NO_REASONING
         left -= reasoning.characters // _CHARACTERS_A_TOKEN
         requests: list[ToolRequest] = []
         results: list[str] = []

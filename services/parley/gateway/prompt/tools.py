@@ -83,7 +83,7 @@ class Reasoning(Struct, frozen=True):
         return len(json.dumps([self.items, self.fields])) if self.items or self.fields else 0
 
 
-_NO_REASONING: Final = Reasoning()
+NO_REASONING: Final = Reasoning()
 
 
 class ToolTurn(Struct, frozen=True):
@@ -92,7 +92,7 @@ class ToolTurn(Struct, frozen=True):
     said: str
     requests: tuple[ToolRequest, ...]
     results: tuple[str, ...]
-    reasoning: Reasoning = _NO_REASONING
+    reasoning: Reasoning = NO_REASONING
 
 
 class _WrongArgumentsError(ValueError):

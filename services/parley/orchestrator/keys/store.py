@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from parley.orchestrator.model.times import time_text
 from parley.runtime.identity.identity import Role
 from parley.runtime.identity.roles import role_name, roles_by_name
 from parley.runtime.key_budgets import budget_fields
@@ -98,9 +99,9 @@ class KeyStore:
             name,
             roles,
             hash_of(secret),
-            created=f"{_text_of(now)}/{key_id}",
+            created=f"{time_text(now)}/{key_id}",
             creator=creator or self._creator,
-            expires=_text_of(expires) if expires else "",
+            expires=time_text(expires) if expires else "",
             budget=budget,
         )
         await self._insert(key, _to_fields(key))
@@ -134,15 +135,11 @@ class KeyStore:
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """Revoke a key. Return False if it does not exist or was revoked before."""
-        return await self._documents.update(KEYS, key_id, {"revoked": _text_of(now)}, {"revoked": ""})
+        return await self._documents.update(KEYS, key_id, {"revoked": time_text(now)}, {"revoked": ""})
 
     async def set_last_use(self, key_id: str, used: datetime) -> None:
         """Store when a key was last used."""
-        await self._documents.update(KEYS, key_id, {"last_used": _text_of(used)})
-
-
-def _text_of(time: datetime) -> str:
-    return time.isoformat(timespec="microseconds")
+        await self._documents.update(KEYS, key_id, {"last_used": time_text(used)})
 
 
 def hash_of(secret: str) -> str:

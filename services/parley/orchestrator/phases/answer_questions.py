@@ -1,6 +1,6 @@
 """What who writes an answer is asked besides it: how its positions group, and how it stands to earlier decisions."""
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,6 +31,3 @@ class AnswerQuestions(Struct, frozen=True):
         if self.positions.positions:
             asked["positions"] = self.positions.schema()
         return asked
-
-
-NO_QUESTIONS: Final = AnswerQuestions()

@@ -14,7 +14,7 @@ from parley.v1.debate_pb2 import Reply
 from parley.v1.event_pb2 import StepFailed
 
 Made = Contribution | StepFailed | None
-"""What became of a step: None if there was nothing to work on."""
+"""What came of a step: a text, a failure that leaves its agent out, or nothing, if it was not asked."""
 
 
 class KeptRound(Struct, frozen=True):

@@ -17,6 +17,7 @@ from parley.orchestrator.model.open_issues import issues_of
 from parley.orchestrator.model.tasks import Activity
 from parley.orchestrator.phases.agreement import group_drafts
 from parley.orchestrator.phases.grouping import Asked
+from parley.orchestrator.phases.kept_round import Made
 from parley.orchestrator.phases.observe import observe
 from parley.orchestrator.phases.past import past_prompt
 from parley.orchestrator.phases.patterns import patterns_prompt
@@ -30,7 +31,7 @@ from parley.v1.agent_pb2 import Agent
 from parley.v1.arena_pb2 import DUTY_VOTER, ArenaSettings, Duty
 from parley.v1.convergence_pb2 import AssessResponse
 from parley.v1.debate_pb2 import DraftGroups
-from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, StepFailed, Warned
+from parley.v1.event_pb2 import JudgeChosen, PhaseEntered, RoundFinished, RoundStarted, Warned
 from parley.v1.gateway_pb2 import PromptPart
 from parley.v1.memory_pb2 import CritiquePattern, PastDebate
 from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
@@ -38,10 +39,6 @@ from parley.v1.voting_pb2 import VOTE_BALLOTS_FIRST_DRAFTS
 CONTEXT_ROUND: Final = 0
 PROPOSAL_ROUND: Final = 1
 CRITIQUE_ROUND: Final = 2
-
-
-Made = Contribution | StepFailed | None
-"""What comes of a step: a text, a failure that leaves its agent out, or nothing, if it was not asked."""
 
 
 class Discussion:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from parley.orchestrator.formats.arena.discussion import PROPOSAL_ROUND, Discussion, Made, contributions
+from parley.orchestrator.formats.arena.discussion import PROPOSAL_ROUND, Discussion, contributions
 from parley.orchestrator.formats.arena.judge import grouping_agent
 from parley.orchestrator.formats.arena.rules import probability_finding
 from parley.orchestrator.formats.arena.settings import topology_of
@@ -18,6 +18,7 @@ from parley.orchestrator.model.topology import Edge, RoundParticipants, describe
 from parley.orchestrator.phases import critique, propose, refine
 from parley.orchestrator.phases.agreement import FIRST_DRAFT_VOTE, compute_draft_groups, state_positions
 from parley.orchestrator.phases.count_votes import VoteTerms
+from parley.orchestrator.phases.kept_round import Made
 from parley.orchestrator.phases.progress import PhaseMarks
 from parley.orchestrator.phases.propose import check_quorum, no_proposal_failure
 from parley.orchestrator.phases.situation import Situation

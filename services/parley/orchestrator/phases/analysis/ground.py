@@ -15,7 +15,7 @@ from parley.orchestrator.model.judge_choice import Distance, choose_judge
 from parley.orchestrator.model.tasks import Activity, AnswerShape, Prompt, Task, user_part
 from parley.orchestrator.model.tokens import upper_tokens
 from parley.orchestrator.phases.analysis.exhibits import MAX_ROOM, Exhibits, collect_exhibits, list_cited
-from parley.orchestrator.phases.analysis.ground_without_call import KEY, ground_without_call
+from parley.orchestrator.phases.analysis.ground_without_call import KEY, MAX_CLAIMS, ground_without_call
 from parley.orchestrator.phases.history import available_tokens, count_prompt_tokens
 from parley.orchestrator.phases.prompting import preamble, quotation
 from parley.orchestrator.phases.schemas import (
@@ -41,7 +41,6 @@ from parley.v1.debate_pb2 import Outcome, Reply
 from parley.v1.event_pb2 import StepFailed
 
 GROUNDING: Final = Activity("grounding", "finds out what the answer rests on", title="grounds of the answer")
-_MAX_CLAIMS: Final = 12
 _MAX_RELATIONS: Final = 24
 _EVEN: Final = 50
 """The score of a claim for which as much was said as against it."""
@@ -51,7 +50,7 @@ _WEIGHTS: Final = {"weak": 0.3, "strong": 0.8}
 _TASK: Final = (
     "The debate is over. Find out what the answer rests on. Do not judge if it is right, well written or complete, and add no"
     " reason of your own: only what was said counts.\n"
-    f"- claims: the claims that carry the answer, in its order, at most {_MAX_CLAIMS}. One of them is the decision itself. Each is"
+    f"- claims: the claims that carry the answer, in its order, at most {MAX_CLAIMS}. One of them is the decision itself. Each is"
     " one sentence that can be true or false, and that is understood without the others, in the language of the answer. Leave out what merely repeats another one.\n"
     "- for: the names of what says that the claim is true, or gives a reason for it. {names} Name a text only if it says"
     " this itself: that it is about the same subject is not enough, and neither is another number, another name or a weaker claim."
@@ -79,9 +78,9 @@ class _RelationSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Annotated[
-        int, Field(ge=1, le=_MAX_CLAIMS, description="The number of the claim that is the reason.")
+        int, Field(ge=1, le=MAX_CLAIMS, description="The number of the claim that is the reason.")
     ]
-    claim: Annotated[int, Field(ge=1, le=_MAX_CLAIMS, description="The number of the other claim.")]
+    claim: Annotated[int, Field(ge=1, le=MAX_CLAIMS, description="The number of the other claim.")]
     kind: Literal["for", "against"]
     strength: Literal["weak", "strong"]
 
@@ -89,10 +88,10 @@ class _RelationSchema(BaseModel):
 class _GroundingSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    claims: Annotated[list[_ClaimSchema], Field(min_length=1, max_length=_MAX_CLAIMS)]
+    claims: Annotated[list[_ClaimSchema], Field(min_length=1, max_length=MAX_CLAIMS)]
     relations: Annotated[list[_RelationSchema], Field(max_length=_MAX_RELATIONS)]
     verdict: Annotated[
-        int, Field(ge=1, le=_MAX_CLAIMS, description="The number of the claim that is the decision.")
+        int, Field(ge=1, le=MAX_CLAIMS, description="The number of the claim that is the decision.")
     ]
 
 
@@ -133,7 +132,7 @@ class Grounding(BaseModel):
     @field_validator("claims", mode="before")
     @classmethod
     def _keep_valid_claims(cls, given: Any) -> Any:
-        return valid_items(_ParsedClaim, given)[:_MAX_CLAIMS]
+        return valid_items(_ParsedClaim, given)[:MAX_CLAIMS]
 
     @field_validator("relations", mode="before")
     @classmethod
@@ -143,7 +142,7 @@ class Grounding(BaseModel):
     @field_validator("verdict", mode="before")
     @classmethod
     def _read_verdict(cls, given: Any) -> int:
-        return whole_or_none(given, 1, _MAX_CLAIMS) or 0
+        return whole_or_none(given, 1, MAX_CLAIMS) or 0
 
     def find_fault(self, names: Sequence[str]) -> str:
         """Return what it names that does not exist, of `names` and its own claims; empty if all exists."""

@@ -28,10 +28,11 @@ from parley.v1.debate_pb2 import Outcome
 from parley.v1.event_pb2 import StepFailed
 
 KEY: Final = f"{AFTER_THE_ANSWER}grounding"
+MAX_CLAIMS: Final = 12
+"""How many claims of an answer are looked at."""
 SUPPORT_SEARCH: Final = Activity(
     "support-search", "finding what supports the answer", title="search for support"
 )
-_MAX_CLAIMS: Final = 12
 _MAX_CHARACTERS: Final = 2_000
 """Of a claim."""
 _FEWEST_WORDS: Final = 3
@@ -67,7 +68,7 @@ def _create_request(debate: Debate, outcome: Outcome) -> tuple[FindSupportReques
         *sources,
     ]
     sentences = (each for each in split_sentences(answer_text(outcome)) if len(each.split()) >= _FEWEST_WORDS)
-    claims = list(dict.fromkeys(each[:_MAX_CHARACTERS] for each in sentences))[:_MAX_CLAIMS]
+    claims = list(dict.fromkeys(each[:_MAX_CHARACTERS] for each in sentences))[:MAX_CLAIMS]
     return FindSupportRequest(claims=claims, texts=map(truncate_text, said)), exhibits
 
 
