@@ -81,8 +81,10 @@ def make_records(events: Sequence[Event], *, seconds: float = 1.0) -> list[Recor
     """Records of one event each, a second after the other from noon on."""
     records, before = [], GENESIS
     for number, (epoch, event) in enumerate(events, start=1):
+        placed = LogEvent()
+        placed.CopyFrom(event)  # the same event stands in many logs here
         envelope = seal(
-            event,
+            placed,
             tenant="default",
             debate=DEBATE,
             sequence=number,
