@@ -241,7 +241,7 @@ class Filler:
     def __init__(self, documents: Documents, vectors: Vectors, meanings: EmbeddingClient) -> None:
         self._documents = documents
         self._vectors = vectors
-        self._embedding_client = meanings
+        self._meanings = meanings
 
     async def is_still_complete(self, collection: VectorCollection) -> bool:
         """Return whether the index was complete once and has lost nothing since, as far as its size tells.
@@ -333,9 +333,7 @@ class Filler:
             each for each in documents if (kept[each.key].model, len(kept[each.key].vector)) != (model, size)
         ]
         if others:
-            made = await self._embedding_client.embed(
-                *(search_text(from_document(each).debate) for each in others)
-            )
+            made = await self._meanings.embed(*(search_text(from_document(each).debate) for each in others))
             if any((each.model, len(each.vector)) != (model, size) for each in made):
                 raise ModelChangedError(model)
             kept |= {each.key: meaning for each, meaning in zip(others, made, strict=True)}

@@ -55,7 +55,7 @@ class Memories:
         self._index = index
         self._traces = traces
         self._tiers = tiers
-        self._embedding_client = meanings
+        self._meanings = meanings
         self._outbox = outbox
         self._clock = clock
         self._tombstones = Tombstones(documents, clock)
@@ -95,7 +95,7 @@ class Memories:
 
     async def _insert(self, tenant: str, record: RecordDebateRequest) -> bool:
         texts = list_texts(record)
-        meanings = await self._embedding_client.embed(*texts)
+        meanings = await self._meanings.embed(*texts)
         fields = {**to_fields(tenant, record, meanings[0]), "unfinished": RECORDING}
         document = Document(storage_key(tenant, record.debate.debate_id), fields)
         try:
@@ -148,9 +148,9 @@ class Memories:
         None if none is as similar to it as the floor, a cosine.
         """
         if not await self._has_debates(tenant):  # no model is needed before this debate's own record
-            self._embedding_client.expect_text()
+            self._meanings.expect_text()
             return
-        (meaning,) = await self._embedding_client.embed(text)
+        (meaning,) = await self._meanings.embed(text)
         found = await self._index.find_nearest(
             meaning,
             tenant=tenant,
