@@ -93,10 +93,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     config, chosen = await file.load()
     agents = roster(config)
     async with AsyncExitStack() as stack:
-        found: tuple[gateway_pb2.FoundServer, ...] = ()
-        if not chosen.providers:
-            found = await _find_servers(settings, config, usual_servers)
-            chosen = found_plan(settings.model, found) if found else await _start_local_model(settings, stack)
+        chosen, found = await _complete_plan(chosen, settings, config, usual_servers, stack)
         offers = Offers(settings, {**kinds, **_list_own_kinds(settings)}, stack)
         table = RouteTable(await offers.of(chosen), clock, policy)
         if expects_debate:
@@ -124,6 +121,20 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
             await stack.enter_async_context(background_task("following the agents file", watch.run()))
         register = partial(gateway_pb2_grpc.add_GatewayServiceServicer_to_server, servicer)
         yield Service("parley.v1.GatewayService", register, ready=store.ping)
+
+
+async def _complete_plan(
+    chosen: Plan,
+    settings: GatewaySettings,
+    config: ConfigFile,
+    usual: Sequence[UsualServer],
+    stack: AsyncExitStack,
+) -> tuple[Plan, tuple[gateway_pb2.FoundServer, ...]]:
+    """Return the plan and no servers; if it has no provider, one of what answers on this machine, and the servers in it."""
+    if chosen.providers:
+        return chosen, ()
+    found = await _find_servers(settings, config, usual)
+    return found_plan(settings.model, found) if found else await _start_local_model(settings, stack), found
 
 
 def _list_own_kinds(settings: GatewaySettings) -> dict[str, ProviderKind]:

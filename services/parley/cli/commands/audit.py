@@ -62,16 +62,21 @@ async def list_audit_entries(server: str | None, options: AuditOptions, *, as_js
         print_table([_COLUMNS, *map(_row, without_starts(shown))])
         if more:
             say("Older entries are left out; --limit N shows more, --before TIME older ones.")
+    _require_whole(verified, options.noted_hash)
+    if not as_json:
+        say(_describe(verified))
+
+
+def _require_whole(verified: VerifiedAuditLog, noted_hash: str) -> None:
+    """Raise CommandError if the log was changed, or lacks the entry with the hash that was noted, if one was."""
     if verified.problem:
         raise CommandError(f"the audit log was changed: {verified.problem}", GENERAL)
     if noted_hash and not verified.noted:
         message = (
-            f"the audit log has no entry with the hash {options.noted_hash}: entries were cut off, or it was among those before "
+            f"the audit log has no entry with the hash {noted_hash}: entries were cut off, or it was among those before "
             f"entry {verified.first} that were removed as they were old"
         )
         raise CommandError(message, GENERAL)
-    if not as_json:
-        say(_describe(verified))
 
 
 def without_starts(entries: Sequence[AuditEntry]) -> list[AuditEntry]:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from parley.cli.errors import INVALID_ARGUMENTS, CommandError
 from parley.cli.input.agents import JUDGE
 from parley.client import DebateSpec, ParleyError
@@ -48,38 +50,64 @@ def _check_names(
     evaluating: bool,
 ) -> None:
     """Check formats and roles without starting a system. Raise CommandError or ConfigError."""
-    from parley.local import has_format, has_role, list_roles
+    from parley.local import has_format
 
-    own = {each.name for each in found.roles} if found is not None else set()
-
-    def accepts(role: str) -> bool:
-        return role in own or has_role(role, evaluating=evaluating)
-
-    def find_known() -> list[str]:  # which takes an import of every format
-        return sorted({*list_roles(evaluating=evaluating), *own})
-
+    roles = _Roles(
+        frozenset(each.name for each in found.roles) if found is not None else frozenset(), evaluating
+    )
     wrong: list[str] = []
     if format is not None and not has_format(format):
         wrong.append(f"--format: {_unknown_format(format)}")
-    unknown = [name for name in agents or () if isinstance(name, str) and not accepts(name)]
+    unknown = [name for name in agents or () if isinstance(name, str) and not roles.has(name)]
     if unknown:
-        wrong.append(f"--agents: {_describe_unknown('role', unknown, find_known())}")
+        wrong.append(f"--agents: {_describe_unknown('role', unknown, roles.list_all())}")
     if wrong:
         raise CommandError(wrong[0], INVALID_ARGUMENTS, tuple(wrong[1:]))
-    if found is None:
-        return
-    written = None if evaluating or format is not None else found.format
-    if written is not None and not has_format(written):
-        wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written)}")
+    if found is not None:
+        written = None if evaluating or format is not None else found.format
+        _check_names_in_file(found, found.agents if agents is None else agents, written, roles)
+
+
+class _Roles(Struct, frozen=True):
+    """The roles that a debate may have, or an evaluation: `own` are those of the file."""
+
+    own: frozenset[str]
+    evaluating: bool
+
+    def has(self, role: str) -> bool:
+        """Return whether a role may be named."""
+        from parley.local import has_role
+
+        return role in self.own or has_role(role, evaluating=self.evaluating)
+
+    def list_all(self) -> list[str]:
+        """Return all of them, which takes an import of every format."""
+        from parley.local import list_roles
+
+        return sorted({*list_roles(evaluating=self.evaluating), *self.own})
+
+
+def _check_names_in_file(
+    found: ConfigFile,
+    agents: Sequence[Agent | str],
+    written_format: str | None,
+    roles: _Roles,
+) -> None:
+    """Raise ConfigError unless the format that is written there, the roles of those agents that stand in it, and that of its judge are known."""
+    from parley.local import has_format
+
+    wrong: list[str] = []
+    if written_format is not None and not has_format(written_format):
+        wrong.append(f"{found.places.of('debate.format')}: {_unknown_format(written_format)}")
     wrong += [
-        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role, find_known())}"
-        for agent in (agents if agents is not None else found.agents)
-        if isinstance(agent, Agent) and not accepts(agent.role)
+        f"{found.places.of(f'{agent.path}.role')}: {_unusable_role(agent.role, roles.list_all())}"
+        for agent in agents
+        if isinstance(agent, Agent) and not roles.has(agent.role)
     ]
     judge = found.judge.role
-    if not evaluating and found.judge_given and judge != JUDGE and not accepts(judge):
+    if not roles.evaluating and found.judge_given and judge != JUDGE and not roles.has(judge):
         wrong.append(
-            f"{found.places.of('judge.role')}: {_describe_unknown('role', [judge], [*find_known(), JUDGE])}"
+            f"{found.places.of('judge.role')}: {_describe_unknown('role', [judge], [*roles.list_all(), JUDGE])}"
         )
     if wrong:
         raise ConfigError(*wrong)

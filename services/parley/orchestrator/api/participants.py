@@ -192,20 +192,19 @@ class ParticipantResolver(Struct, frozen=True):
             field=field,
             otherwise=f"role {agent.role!r} lacks the section {_SYSTEM}",
         )
-        unknown = sorted(sections.keys() - self.known.role_sections())
+        self._check_sections(field, agent.role, sections)
+
+    def _check_sections(self, field: str, role: str, sections: Mapping[str, str]) -> None:
+        known = self.known.role_sections()
+        unknown = sorted(sections.keys() - known)
         if unknown:
-            names, known = (
-                ", ".join(each[:80] for each in unknown),
-                ", ".join(sorted(self.known.role_sections())),
-            )
-            message = f"role {agent.role!r} has sections that nothing reads: {names}; known sections: {known}"
+            names = ", ".join(each[:80] for each in unknown)
+            message = f"role {role!r} has sections that nothing reads: {names}; known sections: {', '.join(sorted(known))}"
             self.violations.add(field, message)
         for name, text in sorted(sections.items()):
             fine = bool(text.strip()) and len(text.encode()) <= _MAX_PROMPT_BYTES and "\0" not in text
-            otherwise = (
-                f"section {name[:80]} of role {agent.role!r} must not be blank, at most 64 KiB, without NUL"
-            )
-            check(that=fine, field=field, otherwise=otherwise)
+            otherwise = f"section {name[:80]} of role {role!r} must not be blank, at most 64 KiB, without NUL"
+            self.violations.check(that=fine, field=field, otherwise=otherwise)
 
     def _check_tools(self, field: str, agent: agent_pb2.Agent) -> None:
         check, seen = self.violations.check, set[int]()
