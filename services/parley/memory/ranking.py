@@ -4,7 +4,6 @@ The weights are chosen on `tests/data/memory/recall-open.yaml`; `docs/architectu
 """
 
 from collections.abc import Sequence
-from math import log
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -53,10 +52,27 @@ class Candidate(Struct, frozen=True):
 
 
 class Ranked(Struct, frozen=True):
-    """A candidate that is recalled, and why."""
+    """A candidate that is recalled, and why.
+
+    Attributes:
+        similarity: The cosine of its vector and the text's.
+        share: What share of the text's words it has, 0 to 1.
+        score: By which it has its place.
+    """
 
     key: str
-    relevance: Relevance
+    similarity: float
+    share: float
+    score: float
+
+    @property
+    def relevance(self) -> Relevance:
+        """Why it is recalled, as it is shown."""
+        return Relevance(
+            similarity_percent=100 * min(max(self.similarity, 0.0), 1.0),
+            words_percent=100 * min(self.share, 1.0),
+            score=self.score,
+        )
 
 
 def lowest_similarity(floor: float) -> float:
@@ -91,7 +107,7 @@ def rank(words: Sequence[str], candidates: Sequence[Candidate], floor: float, no
     scores = scores + _COMPANY * likeness[best]
     kept = (similarities >= floor) | (likeness[best] >= _SAME_MATTER)
     return [
-        Ranked(candidates[place].key, _explain(similarities[place], shares[place], scores[place]))
+        Ranked(candidates[place].key, similarities[place], shares[place], scores[place])
         for place in np.argsort(-scores, kind="stable")
         if kept[place]
     ]
@@ -101,15 +117,10 @@ def _share_words(words: Sequence[str], candidates: Sequence[Candidate]) -> _Arra
     """Return what share of the words each candidate has, 0 to 1; a word counts for more the fewer candidates have it."""
     import numpy as np
 
-    count = len(candidates)
-    weights = {}
-    for word in words:
-        having = sum(word in each.trace.words for each in candidates)
-        weights[word] = log(1 + (count - having + 0.5) / (having + 0.5))
-    total = sum(weights.values()) or 1.0
-    return np.array(
-        [sum(weights[word] for word in words if word in each.trace.words) / total for each in candidates]
-    )
+    held = np.array([[word in each.trace.words for word in words] for each in candidates])
+    having = held.sum(axis=0)
+    weights = np.log1p((len(candidates) - having + 0.5) / (having + 0.5))
+    return np.asarray((held * weights).sum(axis=1) / (weights.sum() or 1.0))
 
 
 def _measure_crowding(likeness: _Array) -> _Array:
@@ -132,11 +143,3 @@ def _measure_freshness(candidates: Sequence[Candidate], now: float) -> _Array:
 
     ages = np.array([max(now - each.trace.concluded, 0.0) for each in candidates])
     return np.asarray(np.exp2(-ages / _FRESHNESS_HALF_LIFE_SECONDS))
-
-
-def _explain(similarity: float, share: float, score: float) -> Relevance:
-    return Relevance(
-        similarity_percent=100 * min(max(similarity, 0.0), 1.0),
-        words_percent=100 * min(share, 1.0),
-        score=score,
-    )
