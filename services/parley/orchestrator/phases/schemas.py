@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from copy import deepcopy
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
@@ -24,15 +23,15 @@ def prompt_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Descriptions of fields stay: they say what to write. A model that refers to itself has none.
     """
-    return deepcopy(_create_schema(model))  # callers may bound it further
+    schema: dict[str, Any] = from_json(_create_schema(model))  # a new one, as callers may bound it further
+    return schema
 
 
 @cache
-def _create_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the schema, made once for each model, as calls wait for it."""
+def _create_schema(model: type[BaseModel]) -> str:
+    """Return the schema as text, made once for each model, as calls wait for it."""
     schema = model.model_json_schema()
-    plain: dict[str, Any] = _without_titles(schema, schema.get("$defs", {}))
-    return plain
+    return schema_text(_without_titles(schema, schema.get("$defs", {})))
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:
