@@ -36,10 +36,12 @@ pip = $(call run_pip,$(1),install $(2))
 install_lock = $(call pip,$(1),$(3) --no-deps --only-binary :all: --require-hashes --requirement requirements/$(2).txt)
 # Tools and tests import a fifth of the modules that come along: each is compiled when it is first imported. uv takes a sixth
 # of pip's time for it, but does not read pip's configuration: if it finds no packages, pip installs.
-install_tools = { $(BIN)/uv pip install --quiet --no-config --python $(1)/bin/python --no-deps --only-binary :all: \
-	--require-hashes --requirement requirements/$(2).txt 2>/dev/null || { $(call install_lock,$(1),$(2),--no-compile); }; }
+install_tools = { $(call uv,$(1),--only-binary :all: --require-hashes --requirement requirements/$(2).txt) \
+	|| { $(call install_lock,$(1),$(2),--no-compile); }; }
+uv = $(BIN)/uv pip install --quiet --no-config --python $(1)/bin/python --no-deps $(2) 2>/dev/null
 # The lock holds the build backend, so that nothing unnamed is downloaded to install parley itself.
-install_parley = $(call pip,$(VENV),--no-deps --no-build-isolation --editable .)
+install_parley = { $(call uv,$(VENV),$(editable)) || { $(call pip,$(VENV),--no-deps $(editable)); }; }
+editable := --no-build-isolation --editable .
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -72,10 +74,10 @@ up: $(VENV)/.run ## Run the whole system on loopback ports until stopped
 
 ##@ Check
 
-# Two checks at a time: that of types takes one core, and most of the time. What it does not need is installed meanwhile.
+# Three checks at a time: that of types takes one core, and most of the time, and others wait for what they install.
 .PHONY: check
 check: $(VENV)/.all ## Check everything but the tests: format, lint, types, imports, contract, chart
-	@$(MAKE) --no-print-directory --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
+	@$(MAKE) --no-print-directory --jobs 3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
 		check-python check-licences check-deploy check-protos check-console
 
 .PHONY: check-python

@@ -66,20 +66,21 @@ def test_tools_are_installed_by_the_uv_of_the_lock_and_only_with_the_hashes_of_t
 ) -> None:
     done = make_setup(tmp_path, fails_at="nothing", target="setup-dev", uv="exit 0")
     assert (done.returncode, done.stdout) == (0, "")
-    first, own = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
+    (first,) = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
     assert "--require-hashes --requirement .venv/uv.txt" in first
-    assert "--editable ." in own
     pinned = (tmp_path / ".venv" / "uv.txt").read_text(encoding="utf-8")
     assert pinned.startswith("uv==")
     assert pinned.count("==") == 1
     assert "--hash=sha256:" in pinned
-    (installed,) = (tmp_path / "uv.log").read_text(encoding="utf-8").splitlines()
+    installed, own = (tmp_path / "uv.log").read_text(encoding="utf-8").splitlines()
     assert "--only-binary :all: --require-hashes --requirement requirements/all.txt" in installed
+    assert "--no-build-isolation --editable ." in own
 
 
-def test_pip_installs_the_tools_if_uv_cannot(tmp_path: Path) -> None:
+def test_pip_installs_the_tools_and_parley_if_uv_cannot(tmp_path: Path) -> None:
     done = make_setup(tmp_path, fails_at="nothing", target="setup-dev", uv="echo no network >&2; exit 2")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "Installing into .venv, tools too (once, a minute or two)\n"
-    _, locked, _ = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
+    _, locked, own = (tmp_path / "pip.log").read_text(encoding="utf-8").splitlines()
     assert "--require-hashes --requirement requirements/all.txt" in locked
+    assert "--no-build-isolation --editable ." in own
