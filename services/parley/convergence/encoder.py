@@ -83,7 +83,9 @@ class EncoderFiles(Struct, frozen=True):
         """Raise ConfigurationError if one is missing."""
         for file in (self.model, self.tokenizer):
             if not file.is_file():
-                raise ConfigurationError(f"{file}: the agreement model's file is missing")
+                raise ConfigurationError(
+                    f"{file}: the agreement model's file is missing; set PARLEY_AGREEMENT_ENCODER and PARLEY_AGREEMENT_TOKENIZER to files that are there"
+                )
 
 
 class CrossEncoder:

@@ -20,7 +20,9 @@ def read_keys() -> WrappingKeys:
     """Return the operator's keys. Raise ConfigurationError if none is set, or one cannot be used."""
     wrapping = StoreSettings.load().wrapping_keys()
     if not wrapping:
-        raise ConfigurationError("PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by")
+        raise ConfigurationError(
+            "PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by; name the file that holds it"
+        )
     return wrapping
 
 

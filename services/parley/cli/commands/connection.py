@@ -160,7 +160,9 @@ async def find_debate_id(parley: ParleyClient, written: str) -> str:
     if not found:
         raise CommandError(f"no debate's id begins with {written}; {command_name()} list shows them")
     named = ", ".join(found[:_MAX_NAMED]) + (", …" if len(found) > _MAX_NAMED else "")
-    raise CommandError(f"ids of {len(found)} debates begin with {written}: {named}", INVALID_ARGUMENTS)
+    raise CommandError(
+        f"ids of {len(found)} debates begin with {written}: {named}; write more of it", INVALID_ARGUMENTS
+    )
 
 
 _SILENT_SECONDS: Final = 1.0

@@ -51,7 +51,7 @@ def _select(
             agent for agent in team if agent.role == role
         ]
         if not called and own_role is None and role == JUDGE:
-            raise CommandError(f"--agents {names}: the judge cannot debate", INVALID_ARGUMENTS)
+            raise CommandError(f"--agents {names}: the judge cannot debate; leave it out", INVALID_ARGUMENTS)
         found_here: dict[str, Agent | str] = {agent.id: agent for agent in called}
         if not called:
             found_here[role] = name if own_role is None else Agent(role, role, role, own_role=own_role)

@@ -88,7 +88,11 @@ from tests.unit.cli.commands.scripts import ROLES
             2,
             "--agents kiss,simplicity: simplicity is there twice",
         ),
-        (["debate", "x", "--agents", "judge,judge"], 2, "--agents judge,judge: the judge cannot debate"),
+        (
+            ["debate", "x", "--agents", "judge,judge"],
+            2,
+            "--agents judge,judge: the judge cannot debate; leave it out",
+        ),
         (
             ["debate", "x", "--agents", "security,wizard"],
             2,

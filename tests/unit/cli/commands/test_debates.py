@@ -231,7 +231,7 @@ def test_a_beginning_that_is_not_one_debates_alone_is_refused(
     for command in (["show"], ["debate", "--resume"], ["mute"]):
         assert run([*command, "2026", *(["ada"] if command == ["mute"] else []), *server]) == 2
         assert capsys.readouterr().err.splitlines()[-1] == (
-            f"parley: ids of 2 debates begin with deb-2026: {DEBATE_ID}, {OTHER_ID}"
+            f"parley: ids of 2 debates begin with deb-2026: {DEBATE_ID}, {OTHER_ID}; write more of it"
         )
     assert run(["show", "2025", *server]) == 1
     assert capsys.readouterr().err == (

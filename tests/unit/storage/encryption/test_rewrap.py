@@ -44,5 +44,5 @@ def test_without_a_key_it_says_what_to_set(tmp_path: Path) -> None:
     done = rewrap(f"sqlite:///{tmp_path}", "ratings", "")
     assert (done.returncode, done.stderr) == (
         4,
-        "PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by\n",
+        "PARLEY_ENCRYPTION_KEYS: is not set, so there is no key to wrap by; name the file that holds it\n",
     )
