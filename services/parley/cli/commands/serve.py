@@ -30,22 +30,7 @@ _REPORT_SECONDS: Final = 3.0
 
 async def serve_all(config_path: Path | None, port: int, advertise: str | None) -> None:
     """Run the whole system on six consecutive ports until SIGINT or SIGTERM; SIGHUP is ignored."""
-    from parley.local import LocalOptions, consecutive_ports
-
-    found = find_config(config_path)
-    if found is not None:
-        for line in (*found.notices, *(f"warning: {each}" for each in found.warnings)):
-            say(line)
-    path = Path(found.places.name) if found is not None else None
-    options = LocalOptions(
-        config_path=path,
-        read_config=partial(read_found_config, path) if path is not None and config_path is None else None,
-        ports=consecutive_ports(port),
-        advertise=advertise,
-        adopt=True,
-        log_to_stderr=True,
-        on_listening=_report_address,
-    )
+    options = _create_options(config_path, port, advertise)
     say("Starting. Each service is listed once it answers, the console last.")
     stop = asyncio.Event()
     handlers: dict[signal.Signals, Callable[[], object]] = dict.fromkeys(
@@ -66,6 +51,26 @@ async def serve_all(config_path: Path | None, port: int, advertise: str | None) 
         await stop.wait()
         say("Stopping.")
         await _report_interrupted(system.orchestrator_address)
+
+
+def _create_options(config_path: Path | None, port: int, advertise: str | None) -> "LocalOptions":
+    """Find the configuration, say what it notices, and return how the system is run with it."""
+    from parley.local import LocalOptions, consecutive_ports
+
+    found = find_config(config_path)
+    if found is not None:
+        for line in (*found.notices, *(f"warning: {each}" for each in found.warnings)):
+            say(line)
+    path = Path(found.places.name) if found is not None else None
+    return LocalOptions(
+        config_path=path,
+        read_config=partial(read_found_config, path) if path is not None and config_path is None else None,
+        ports=consecutive_ports(port),
+        advertise=advertise,
+        adopt=True,
+        log_to_stderr=True,
+        on_listening=_report_address,
+    )
 
 
 def _describe_holder(system: "LocalSystem") -> str:

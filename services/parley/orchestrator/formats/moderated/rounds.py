@@ -122,6 +122,12 @@ async def _run_arguments(discussion: Discussion, current: Round, standing: Round
             current.failed.append(made)
         else:
             current.arguments[agent] = made
+    _require_arguments(discussion, current)
+
+
+def _require_arguments(discussion: Discussion, current: Round) -> None:
+    """Raise DebateFailedError unless half of the debaters, rounded up, have argued; at the end of the debate any argument is enough."""
+    debate, number = discussion.debate, current.number
     enough = (len(current.debaters) + 1) // 2
     if len(current.arguments) >= enough or (debate.ending and (current.arguments or number > 1)):
         return
