@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -25,12 +26,17 @@ class HashEmbedder:
     def vector(self, text: str) -> Vector:
         total = np.zeros(self._size, np.float32)
         for word in re.findall(r"\w+", text.lower()):
-            seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
-            total += np.random.default_rng(seed).standard_normal(self._size).astype(np.float32)
+            total += _find_direction(word, self._size)
         return unit(total)
 
     async def close(self) -> None:
         """Holds nothing."""
+
+
+@cache
+def _find_direction(word: str, size: int) -> Vector:
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+    return np.random.default_rng(seed).standard_normal(size).astype(np.float32)
 
 
 async def embed_one(embeddings: Embeddings, text: str) -> Vector:

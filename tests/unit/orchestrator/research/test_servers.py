@@ -133,6 +133,7 @@ def test_who_asks_does_not_wait_for_ever_if_the_orchestrator_was_killed() -> Non
     assert json.loads(asked.stdout) == {"error": "it did not answer within 1 s"}
 
 
+@pytest.mark.usefixtures("asks_itself")
 async def test_a_server_sees_no_variable_that_could_be_a_key_and_not_our_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
