@@ -1,6 +1,7 @@
 """What debates raise of one kind of issue: the tally of each, and the sums by which a critique pattern is listed."""
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Final
 
 from msgspec import Struct
@@ -97,7 +98,7 @@ def sum_up(tallies: Mapping[str, Tally], examples: Iterable[Example]) -> Totals:
     """Return the sums of debates' tallies, by their ids, of which there is at least one."""
     severities = [severity for each in tallies.values() for severity in each.severities]
     return Totals(
-        frozenset(tallies),
+        frozenset(map(intern, tallies)),  # most debates count for several kinds
         sum(each.raised for each in tallies.values()),
         sum(each.taken_up for each in tallies.values()),
         sum(severities),
