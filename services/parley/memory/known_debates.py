@@ -16,6 +16,8 @@ from parley.v1.memory_pb2 import PastDebate
 
 KEPT_SECONDS: Final = 86400.0
 """How long a process keeps what it read of a debate: less than a tombstone stays, so that it is what is stored, as long as there is any."""
+_MAX_KEPT: Final = 512
+"""Debates that a process keeps."""
 _MAX_BYTES: Final = 8 * 1024
 """Of a debate that is kept."""
 
@@ -30,7 +32,7 @@ class KnownDebates:
         self._documents = documents
         self._alone = alone
         self._clock = clock
-        self._kept: ExpiringCache[str, PastDebate] = ExpiringCache()
+        self._kept = ExpiringCache[str, PastDebate](_MAX_KEPT)
         self._forgotten: ExpiringCache[str, None] = ExpiringCache()
 
     def remove(self, key: str) -> None:

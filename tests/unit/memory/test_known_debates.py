@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from parley.memory import known_debates
 from parley.memory.debate import DEBATES, FORGETTING, RECORDING, storage_key, to_fields
 from parley.memory.embedding import Embedding
 from parley.memory.known_debates import KnownDebates
@@ -50,6 +51,18 @@ async def test_a_debate_is_read_once_in_a_day_unless_it_is_large(kept: KeptDebat
     assert await kept.read_now() == KEYS[1:]
     kept.clock.advance(3600)
     assert await kept.read_now() == KEYS
+
+
+async def test_of_many_debates_the_last_are_kept(kept: KeptDebates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_debates, "_MAX_KEPT", 2)
+    known, other = KnownDebates(kept.documents, kept.clock, alone=True), PastDebate(question="And which?")
+    fields = to_fields("acme", RecordDebateRequest(debate=other), Embedding(to_vector([1.0]), "m"))
+    keys = [KEYS[0], "acme/deb-3", "acme/deb-4"]
+    for key in keys[1:]:
+        await kept.documents.insert(DEBATES, key, fields)
+    for key in (*keys, keys[1], keys[2], keys[0]):
+        assert key in await known.load([key])
+    assert kept.read == [*keys, keys[0]]
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "replicas"])
