@@ -31,7 +31,7 @@ from parley.orchestrator.log.deletions import DELETIONS
 from parley.orchestrator.log.feedback import FEEDBACK
 from parley.orchestrator.log.imported_receipts import IMPORTED_RECEIPTS
 from parley.orchestrator.log.index import DEBATES, DebateIndex
-from parley.orchestrator.parts import Access, Parts, Replica, create_parts, create_servicer, open_peers
+from parley.orchestrator.replica import Access, Parts, Replica, create_parts, create_servicer, open_peers
 from parley.orchestrator.roles.catalogue import RoleFileError, Roles, load_shipped_roles
 from parley.orchestrator.settings import OrchestratorSettings
 from parley.runtime.channel import Connect, channel
