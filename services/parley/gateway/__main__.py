@@ -95,7 +95,7 @@ async def build(  # noqa: PLR0913 (each stands in for one thing that the process
     async with AsyncExitStack() as stack:
         chosen, found = await _complete_plan(chosen, settings, config, usual_servers, stack)
         offers = Offers(settings, {**kinds, **_list_own_kinds(settings)}, stack)
-        table = RouteTable(await offers.of(chosen), clock, policy)
+        table = RouteTable(await offers.create(chosen), clock, policy)
         if expects_debate:
             learning = table.learn_used(agents.agents.values())
             await stack.enter_async_context(background_task("learning about models", learning))

@@ -66,7 +66,7 @@ class AgentsFileChange:
             raise ConfigurationError(f"{path}: leaves no provider; name one, or set the variable of its key")
         agents = roster(config)
         if chosen.providers:
-            servicer.table.replace(await self.offers.of(chosen))
+            servicer.table.replace(await self.offers.create(chosen))
             servicer.found, servicer.ignored_model = (), ""
         servicer.roster = agents
         self.key_files = list_key_files(config)

@@ -300,7 +300,7 @@ class Offers:
             ByteBudget(settings.sending_bytes),
         )
 
-    async def of(self, chosen: Plan) -> Offer:
+    async def create(self, chosen: Plan) -> Offer:
         """Return the offer of a plan. Raise ConfigurationError for a file of prices or an endpoint that cannot be used."""
         sellers = {each.name: Seller(each.base_url, each.price_list) for each in chosen.providers}
         prices = await asyncio.to_thread(load_prices, self._prices_file, sellers, self._published_prices)

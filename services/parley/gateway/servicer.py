@@ -159,7 +159,7 @@ class GatewayServicer(gateway_pb2_grpc.GatewayServiceServicer):
         context: _Context,  # noqa: ARG002
     ) -> AsyncIterator[gateway_pb2.WatchRoutesResponse]:
         """Send every route's state, then each change, until the caller hangs up."""
-        async with aclosing(cast(_Changes, self.draining.until(self.table.changes()))) as changes:
+        async with aclosing(cast(_Changes, self.draining.until(self.table.follow_changes()))) as changes:
             async for live in changes:
                 yield gateway_pb2.WatchRoutesResponse(route=live.status())
 

@@ -130,11 +130,11 @@ class Tails:
                     yield record
                     after = record.last
             while True:
-                for record in await self._next_records(log, tail, after):
+                for record in await self._read_next_records(log, tail, after):
                     yield record
                     after = record.last
 
-    async def _next_records(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
+    async def _read_next_records(self, log: str, tail: _Tail, after: int) -> Sequence[Record]:
         while True:
             if recent := tail.recent_after(after):
                 return recent

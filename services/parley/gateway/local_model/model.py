@@ -47,7 +47,7 @@ class Child:
         )
         return cls(process)
 
-    async def base_url(self, seconds: float) -> str:
+    async def read_base_url(self, seconds: float) -> str:
         """Return the URL the child reports, within the seconds given."""
         assert self.process.stdout is not None
         try:
@@ -155,7 +155,7 @@ async def local_model(
     """
     child = await Child.start(await asyncio.to_thread(_server_command, model) if command is None else command)
     try:
-        base_url = await child.base_url(start_seconds)
+        base_url = await child.read_base_url(start_seconds)
         yield LocalModel(base_url, model.model, model.context_tokens, model.slots, child)
     finally:
         await child.stop()

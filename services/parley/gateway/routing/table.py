@@ -287,7 +287,7 @@ class RouteTable:
         finally:
             self._watchers.discard(watcher)
 
-    async def changes(self) -> AsyncIterator[LiveRoute]:
+    async def follow_changes(self) -> AsyncIterator[LiveRoute]:
         """Yield every route, then each that changes, for ever."""
         async with self.watch() as watcher:
             for live in self.all_routes():
