@@ -62,8 +62,17 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """Yield the system to talk to; if it runs in this process, it stops at the end of the block.
 
-    With `evaluators`, the configuration file may list evaluators and no agents. `context_tokens` are those of models asked from here. With `adopt`, a system of this process goes on with debates that an
-    earlier process left; with `begins_debate`, it starts at first only what a debate's first call needs. Raise CommandError if `server` is another service or does not answer.
+    Args:
+        server: HOST:PORT of an orchestrator; None: the system that runs on this machine, or one of this process.
+        config_path: The configuration of a system of this process.
+        purpose: What that system is for: only what it needs is started.
+        evaluators: The configuration may list evaluators and no agents.
+        context_tokens: Of models that are asked from here.
+        adopt: A system of this process goes on with debates that an earlier process left.
+        begins_debate: It starts at first only what a debate's first call needs.
+
+    Raises:
+        CommandError: `server` is another service or does not answer.
     """
     if server is not None:
         await _check_reachable(server)

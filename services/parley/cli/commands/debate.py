@@ -78,21 +78,10 @@ def run_debate(question: str | None, options: DebateOptions) -> int:
         if options.output is not None:
             check_output_path("--output", options.output)
         check_debate_options(question, options)
-        request, notices = None, []
         if options.resume is not None:
-            found = find_config(options.config)
+            found, request, notices = find_config(options.config), None, list[str]()
         else:
-            text = read_question(question, options.problem_description)
-            context = read_context(options.context) if options.context is not None else Context()
-            found = find_config(options.config)
-            request = build_debate_request(text, context, options, found)
-            unattended = apply_unattended_defaults(request.spec)
-            notices = [
-                *config_notices(options, found),
-                context.notice,
-                unattended or "",
-                context_tokens_notice(options) or "",
-            ]
+            found, request, notices = _build_request(question, options)
         if options.report is not None:
             _warn_about_report(report_path(options.report))
         run = RunOptions(
@@ -106,6 +95,24 @@ def run_debate(question: str | None, options: DebateOptions) -> int:
             context_tokens=options.context_tokens,
         )
         return asyncio.run(DebateCommand(run, found, request, notices).run())
+
+
+def _build_request(
+    question: str | None, options: DebateOptions
+) -> tuple[ConfigFile | None, CreateDebateRequest, list[str]]:
+    """Return the configuration that was found, the request for a new debate, and what to tell of both; a text may be empty."""
+    text = read_question(question, options.problem_description)
+    context = read_context(options.context) if options.context is not None else Context()
+    found = find_config(options.config)
+    request = build_debate_request(text, context, options, found)
+    unattended = apply_unattended_defaults(request.spec)
+    notices = [
+        *config_notices(options, found),
+        context.notice,
+        unattended or "",
+        context_tokens_notice(options) or "",
+    ]
+    return found, request, notices
 
 
 def _warn_about_report(path: Path) -> None:
