@@ -190,8 +190,8 @@ class RatingsServicer(pb_grpc.RatingsServiceServicer):
         after = read_token(violations, request.page_token)
         size = check_relationship_list(violations, request)
         violations.refuse()
-        all_of_it = (await self._read_table()).profiles.relationships(request.agent_id)
-        page = [each for each in all_of_it if after is None or _sort_key(each) > (-after[0], after[1])]
+        relationships = (await self._read_table()).profiles.relationships(request.agent_id)
+        page = [each for each in relationships if after is None or _sort_key(each) > (-after[0], after[1])]
         return pb.ListRelationshipsResponse(
             relationships=page[:size],
             next_page_token=(
