@@ -14,7 +14,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 
 from parley.orchestrator import metrics
 from parley.orchestrator.log.envelope import (
@@ -94,6 +94,7 @@ class Journal:
         self._claimed_since: float | None = None
         self.sequence = events[-1].sequence if events else 0
         self._last = events[-1] if events else None
+        self._time = events[-1].time if events else datetime.min.replace(tzinfo=UTC)
         self._last_outcome = 0
         self._log = log
         self._clock = clock
@@ -292,16 +293,17 @@ class Journal:
                 debate=self.debate,
                 sequence=last.sequence + 1 if last else 1,
                 epoch=self.epoch,
-                time=self._time_after(last.time if last else None),
+                time=self._next_time(),
                 before=last.hash if last else GENESIS,
                 owner_seconds=None if since is None else self._clock.monotonic() - since,
             )
             sealed.append(last)
         return sealed
 
-    def _time_after(self, before: datetime | None) -> datetime:
-        now = self._clock.now()
-        return now if before is None or now > before else before
+    def _next_time(self) -> datetime:
+        """Return the time of the next event: now, but not before the event before."""
+        self._time = max(self._time, self._clock.now())
+        return self._time
 
     async def _append(
         self, sealed: Sequence[Envelope], *, patient: bool, insert: Insert | None = None
