@@ -100,15 +100,8 @@ def resolve_request(
     spec, violations = request.spec, Violations()
     check_request_id(violations, request.request_id)
     debate_format = _format(violations, spec, known.formats)
-    _check_question(violations, spec.question, debate_format)
-    _check_texts(violations, spec)
-    check_labels(violations, "spec.labels", spec.labels)
-    check_settings(violations, "spec", spec, but=_SETTINGS_OF_FORMATS)
     count = len(spec.agents or known.roster.default_team)
-    _check_settings(violations, spec, known.formats, count)
-    _check_research(violations, spec, known.web)
-    kind = _kind_of_settings(violations, spec, debate_format) if debate_format else None
-    _check_concurrency(violations, spec.concurrency, debate_format)
+    kind = _check_spec(violations, spec, debate_format, known, count)
     agents = ParticipantResolver(known, violations, debate_format)
     team = agents.resolve_team(spec.agents)
     judge = agents.resolve_judge(spec.judge if spec.HasField("judge") else None, team)
@@ -132,6 +125,25 @@ def resolve_request(
     if debate_format.is_judged:
         set_judge_route(created, known.roster)
     return created
+
+
+def _check_spec(
+    violations: Violations,
+    spec: debate_pb2.DebateSpec,
+    debate_format: Format | None,
+    known: ValidationContext,
+    team_size: int,
+) -> Settings | None:
+    """Check all of a specification but its agents. Return the kind of its settings; None if its format has none, or is not known."""
+    _check_question(violations, spec.question, debate_format)
+    _check_texts(violations, spec)
+    check_labels(violations, "spec.labels", spec.labels)
+    check_settings(violations, "spec", spec, but=_SETTINGS_OF_FORMATS)
+    _check_settings(violations, spec, known.formats, team_size)
+    _check_research(violations, spec, known.web)
+    kind = _kind_of_settings(violations, spec, debate_format) if debate_format else None
+    _check_concurrency(violations, spec.concurrency, debate_format)
+    return kind
 
 
 def _fill_in(
