@@ -128,6 +128,7 @@ def seal(
     event.time.CopyFrom(timestamp(time))
     if owner_seconds is not None:
         event.owner_time.CopyFrom(duration(owner_seconds))
+    event.ClearField("hash")  # it has one if an earlier record of it could not be written
     body = event.SerializeToString()
     event.hash = chain.chain_hash(before, body)
     return _wrap(body + chain.HASH_FIELD + event.hash, event)

@@ -64,6 +64,14 @@ def test_what_is_stored_is_the_event_as_anyone_can_read_and_check_it() -> None:
         before = hashed
 
 
+def test_an_event_whose_first_record_was_not_written_can_be_recorded_again() -> None:
+    def seal_again() -> bytes:
+        return seal(event, tenant="t", debate="deb", sequence=1, epoch=1, time=NOON, before=GENESIS).entry
+
+    event = create_event("a/key", Warned(message="look out"), 0)
+    assert seal_again() == seal_again()
+
+
 def test_what_was_looked_up_is_kept_with_the_reply() -> None:
     calls = (
         ToolCall(name="file_read", arguments='{"path":"a.md"}', characters=12),
