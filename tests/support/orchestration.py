@@ -75,8 +75,8 @@ WITHIN = 30.0
 """Seconds after which a wait for something that should come is given up."""
 
 
-_POLL_SECONDS = 0.05
-"""Between two scans of a replica. A replica that scans every 0.02 s takes a sixteenth of a core while nothing happens."""
+_POLL_SECONDS = 0.1
+"""Between two scans of a replica. A replica that scans twice as often takes 1.6 % of a core in place of 0.8 while nothing happens."""
 
 
 def agent(name: str, role: str = "architect", **fields: Any) -> Agent:
