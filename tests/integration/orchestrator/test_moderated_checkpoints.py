@@ -103,7 +103,7 @@ async def test_at_a_checkpoint_a_person_reads_who_said_what_as_briefly_as_it_can
     text = list_opened(events)["round/1/checkpoint"].direction.text
     assert "**User Experience** (C): said nothing in this round." in text
     assert (
-        f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 124}安 …\n- B.2"
+        f"**Security Advocate** (B): security-advocate stands by its case.\n\n- B.1: {'安全' * 124} …\n- B.2"
         in text
     )
     assert f"\n- A.1: {' '.join(['word'] * 49)} …\n" in text, "cut between words"
