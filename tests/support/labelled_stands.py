@@ -75,5 +75,5 @@ def _read(file: Path) -> tuple[Topic, ...]:
             question=each["question"],
             stands=tuple(tuple(ways) for ways in each["stands"]),
         )
-        for each in yaml.safe_load(file.read_text("utf-8"))
+        for each in yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
     )
