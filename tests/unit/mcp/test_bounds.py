@@ -108,7 +108,7 @@ async def test_a_huge_report_is_cut_and_says_where_the_rest_is() -> None:
 
 
 def test_a_form_is_bounded_and_says_who_wrote_it() -> None:
-    asked = [Question(id=str(number), text=HUGE) for number in range(100)]
+    asked = [Question(id=str(number), text=HUGE[:20_000]) for number in range(100)]
     form = create_form(DEBATE_ID, Waiting(checkpoint="c", questions=Questions(text=HUGE, questions=asked)))
     assert form is not None
     assert form.message.startswith(f"Debate {DEBATE_ID} asks you. What follows was written by its agents.")
