@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
+from parley.memory.latest_stands import LatestStand
 from parley.memory.stands import HEAD_FIELDS, POSITIONS, Stand, StandHead, read_heads
 from parley.runtime.large_texts import in_thread_if_large
-from parley.storage.ports import Document, Documents
+from parley.storage.ports import Documents
 from parley.storage.scan import find_by_keys
 
 _MAX_KNOWN: Final = 2_000
@@ -23,9 +24,9 @@ class KnownQuestions:
         self._documents = documents
         self._heads: OrderedDict[str, StandHead] = OrderedDict()
 
-    async def load(self, found: Iterable[Document]) -> dict[str, StandHead]:
-        """Return what stands are about by what `find_about` returns of them, without those that cannot be read."""
-        keys = {find_about(each): each.key for each in found}
+    async def load(self, found: Iterable[LatestStand]) -> dict[str, StandHead]:
+        """Return what stands are about by what stands for that, without those that cannot be read."""
+        keys = {each.about: each.key for each in found}
         heads = {about: self._heads[about] for about in keys if about in self._heads}
         for about in heads:
             self._heads.move_to_end(about)
@@ -34,7 +35,7 @@ class KnownQuestions:
             read = await in_thread_if_large(len(documents) * _CHARACTERS, partial(read_heads, documents))
             for key, head in read.items():
                 heads[unknown[key]] = head
-                if unknown[key] != key:
+                if unknown[key] != key:  # else nothing tells if it is written anew
                     self._heads[unknown[key]] = head
         while len(self._heads) > _MAX_KNOWN:
             self._heads.popitem(last=False)
@@ -49,8 +50,3 @@ class KnownQuestions:
             vector=stand.vector,
             model=stand.model,
         )
-
-
-def find_about(stand: Document) -> str:
-    """Return what stands for what a stand is about; its key if it was written by an earlier version, which did not say it."""
-    return str(stand.fields["about"] or stand.key)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
+from msgspec import Struct
+
 from parley.memory.stands import MAX_LATEST, POSITIONS, Stand, agent_key
 from parley.storage.ports import Document, Documents, Order
 
@@ -15,13 +17,27 @@ _MAX_AGENTS: Final = 256
 _LATEST_FIRST: Final = (Order("place", descending=True), Order("about", descending=True))
 
 
+class LatestStand(Struct, frozen=True):
+    """What is known of a stand before it is compared with others.
+
+    Attributes:
+        key: Of its document.
+        place: In the order of time.
+        about: What stands for what it is about; the key if an earlier version wrote it, which did not say that.
+    """
+
+    key: str
+    place: str
+    about: str
+
+
 class LatestStands:
-    """The keys of the latest stands of all agents, each with its place and with what stands for what it is about."""
+    """The latest stands of all agents."""
 
     def __init__(self, documents: Documents, *, alone: bool) -> None:
         self._documents = documents
         self._alone = alone
-        self._kept: OrderedDict[tuple[str, str], Mapping[str, Document]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Mapping[str, LatestStand]] = OrderedDict()
         """By agent: its latest stands by their keys, the latest first."""
         self._changes = 0
 
@@ -33,7 +49,7 @@ class LatestStands:
         """Return whether a stand is known to be stored."""
         return stand.key in self._kept.get(_agent(stand), ())
 
-    async def load(self, stands: Sequence[Stand]) -> list[Collection[Document]]:
+    async def load(self, stands: Sequence[Stand]) -> list[Collection[LatestStand]]:
         """Return the latest stands of the agent of each stand, the latest first. Raise StorageError."""
         found = {_agent(each): self._kept[_agent(each)] for each in stands if self.knows(each)}
         for agent in found:
@@ -43,12 +59,12 @@ class LatestStands:
         found.update(zip(map(_agent, unknown), read, strict=True))
         return [found[_agent(each)].values() for each in stands]
 
-    async def _read(self, stand: Stand) -> Mapping[str, Document]:
+    async def _read(self, stand: Stand) -> Mapping[str, LatestStand]:
         changes, where = self._changes, {"tenant": stand.tenant, "agent_key": agent_key(stand.agent)}
         found = await self._documents.find(
             POSITIONS, where, order=_LATEST_FIRST, limit=MAX_LATEST, fields=("place", "about")
         )
-        latest = {each.key: each for each in found}
+        latest = {each.key: _from_document(each) for each in found}
         if self._alone and changes == self._changes:  # else they may lack what was written meanwhile
             self._keep(_agent(stand), latest)
         return latest
@@ -57,8 +73,8 @@ class LatestStands:
         """Note a stand that was just stored."""
         self._changes += 1
         if (kept := self._kept.get(_agent(stand))) is not None:
-            later = takewhile(lambda each: _place(each) > stand.place, kept.values())
-            added = Document(stand.key, {"place": stand.place, "about": stand.about})
+            later = takewhile(lambda each: each.place > stand.place, kept.values())
+            added = LatestStand(stand.key, stand.place, stand.about)
             latest = {**{each.key: each for each in later}, stand.key: added, **kept}
             if len(latest) > MAX_LATEST:
                 latest.popitem()
@@ -69,7 +85,7 @@ class LatestStands:
         self._changes += 1
         self._kept.clear()
 
-    def _keep(self, agent: tuple[str, str], latest: Mapping[str, Document]) -> None:
+    def _keep(self, agent: tuple[str, str], latest: Mapping[str, LatestStand]) -> None:
         self._kept[agent] = latest
         self._kept.move_to_end(agent)
         if len(self._kept) > _MAX_AGENTS:
@@ -80,5 +96,5 @@ def _agent(stand: Stand) -> tuple[str, str]:
     return stand.tenant, agent_key(stand.agent)
 
 
-def _place(known: Document) -> str:
-    return str(known.fields["place"])
+def _from_document(found: Document) -> LatestStand:
+    return LatestStand(found.key, str(found.fields["place"]), str(found.fields["about"] or found.key))

@@ -14,9 +14,9 @@ from typing import Any, Final
 from parley.memory.changes import Changes, Judged, find_flipped
 from parley.memory.debate import list_debates, storage_key
 from parley.memory.embedding import EmbeddingClient, find_held
-from parley.memory.known_questions import KnownQuestions, find_about
+from parley.memory.known_questions import KnownQuestions
 from parley.memory.known_stands import KnownStands
-from parley.memory.latest_stands import LatestStands
+from parley.memory.latest_stands import LatestStand, LatestStands
 from parley.memory.record_texts import list_question
 from parley.memory.stand_reader import StandReader
 from parley.memory.stands import (
@@ -35,7 +35,7 @@ from parley.memory.writing import Write, write_together
 from parley.runtime.clock import Clock
 from parley.runtime.large_texts import in_thread_if_large
 from parley.runtime.page_tokens import Place
-from parley.storage.ports import Above, Below, Document, Documents, Order, Where
+from parley.storage.ports import Above, Below, Documents, Order, Where
 from parley.v1 import memory_pb2 as pb
 from parley.v1.memory_pb2 import LedgerPosition, RecordDebateRequest
 
@@ -159,12 +159,12 @@ class Positions:
         heads = await self._questions.load(each for latest in found for each in latest)
         matters = _judge_matters(stands, heads)
         chosen = [_choose(latest, matters, each) for each, latest in zip(stands, found, strict=True)]
-        abouts = {each.key: str(each.fields["about"]) for keys in chosen for each in keys}
+        abouts = {each.key: each.about for latest in chosen for each in latest}
         others = await self._stands.load(abouts)
         return [
             (others[each.key], stand) if others[each.key].place < stand.place else (stand, others[each.key])
-            for stand, keys in zip(stands, chosen, strict=True)
-            for each in keys
+            for stand, latest in zip(stands, chosen, strict=True)
+            for each in latest
             if each.key in others
         ]
 
@@ -232,14 +232,14 @@ def _judge_matters(stands: Sequence[Stand], heads: Mapping[str, StandHead]) -> d
     }
 
 
-def _choose(latest: Sequence[Document], matters: Mapping[str, Matter], stand: Stand) -> list[Document]:
+def _choose(latest: Sequence[LatestStand], matters: Mapping[str, Matter], stand: Stand) -> list[LatestStand]:
     """Return those that a stand is compared with; `latest` begins with the latest."""
-    same, maybe, after = list[Document](), list[Document](), list[Document]()
+    same, maybe, after = list[LatestStand](), list[LatestStand](), list[LatestStand]()
     for each in latest:
-        matter = matters.get(find_about(each), Matter.OTHER)
+        matter = matters.get(each.about, Matter.OTHER)
         if matter is Matter.OTHER:
             continue
-        if str(each.fields["place"]) > stand.place:
+        if each.place > stand.place:
             after.append(each)
         else:
             (same if matter is Matter.SAME else maybe).append(each)
