@@ -134,7 +134,7 @@ TESTS := unit contract integration e2e chaos
 .PHONY: $(TESTS)
 unit: ## Test the rooms one by one
 contract: ## Test that every storage adapter keeps its port's contract
-integration: ## Test services over real gRPC
+integration: ## Test whole services, as their callers see them
 e2e: ## Test whole processes, as a person runs them
 chaos: ## Test what survives kills and faults, every case of it
 chaos: MARKED := -m ""

@@ -1,4 +1,4 @@
-"""Limits of a tenant over real gRPC: typed refusals that say when to come back, and no other tenant feels them."""
+"""Limits of a tenant: typed refusals that say when to come back, and no other tenant feels them."""
 
 from pathlib import Path
 from typing import Any

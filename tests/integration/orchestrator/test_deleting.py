@@ -1,4 +1,4 @@
-"""Deleting debates over real gRPC: unreadable at once, gone from everywhere, also where it breaks off in between."""
+"""Deleting debates: unreadable at once, gone from everywhere, also where it breaks off in between."""
 
 import asyncio
 from collections.abc import Awaitable

@@ -1,4 +1,4 @@
-"""Evaluations over real gRPC: what is judged, by whom, what it comes to, and what it leaves alone."""
+"""Evaluations: what is judged, by whom, what it comes to, and what it leaves alone."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Feedback over real gRPC: recorded with the debate at once, counted by the ratings once, whatever goes away meanwhile."""
+"""Feedback: recorded with the debate at once, counted by the ratings once, whatever goes away meanwhile."""
 
 import asyncio
 import uuid

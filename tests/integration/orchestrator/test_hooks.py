@@ -1,4 +1,4 @@
-"""Hooks over real gRPC: who may have them, what they show, and what whole debates send."""
+"""Hooks: who may have them, what they show, and what whole debates send."""
 
 import json
 from collections.abc import Callable

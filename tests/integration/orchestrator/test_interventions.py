@@ -1,4 +1,4 @@
-"""Interventions on a debate, over real gRPC: each is recorded once, and does what it says."""
+"""Interventions on a debate: each is recorded once, and does what it says."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whole debates before receivers of webhooks, over real gRPC and HTTP: signed, in order, again after every fault, under one id."""
+"""Whole debates before receivers of webhooks, over real HTTP: signed, in order, again after every fault, under one id."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
