@@ -79,7 +79,8 @@ def _describe_usage(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption):
         return f"no such option: {error.option_name}{_suggest(error.option_name, error.possibilities)}"
     if isinstance(error, click.exceptions.NoSuchCommand):
-        return f"no such command: {error.command_name}{_suggest(error.command_name, error.possibilities)}"
+        hint = _suggest(error.command_name, error.possibilities) or _hint_at_debate(error)
+        return f"no such command: {error.command_name}{hint}"
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         name = _long_name(error.param) if isinstance(error.param, click.Option) else ""
         return f"{name}: {error.message}" if name else error.message
@@ -88,6 +89,13 @@ def _describe_usage(error: click.UsageError) -> str:
         return "invalid arguments"
     hint = "; put quotes around a text of several words" if _has_words_behind_a_text(error) else ""
     return f"{message[0].lower()}{message[1:]}{hint}"
+
+
+def _hint_at_debate(error: click.exceptions.NoSuchCommand) -> str:
+    """Return how a question is asked, if several words stand where a command belongs; empty otherwise."""
+    is_first = error.ctx is not None and error.ctx.parent is None
+    is_text = len(error.command_name.split()) > 1
+    return f"; to ask a question: {command_name()} debate QUESTION" if is_first and is_text else ""
 
 
 def _has_words_behind_a_text(error: click.UsageError) -> bool:

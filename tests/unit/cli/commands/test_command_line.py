@@ -24,6 +24,8 @@ from tests.unit.cli.commands.scripts import ROLES
         (["debate", "--config-file", "a", "x"], 2, "no such option: --config-file"),
         (["frobnicate"], 2, "no such command: frobnicate"),
         (["lst"], 2, "no such command: lst; did you mean list?"),
+        (["Kafka or SQS?"], 2, "no such command: Kafka or SQS?; to ask a question: parley debate QUESTION"),
+        (["memory", "Kafka or SQS?"], 2, "no such command: Kafka or SQS?"),
         (
             ["debate", "a", "b"],
             2,
