@@ -232,7 +232,8 @@ class DebateCommand:
     ) -> None:
         """Let what follows the answer be done where the system ends with this command, or the report shows it; write the report."""
         is_answered = state.status == DEBATE_STATUS_COMPLETED
-        if is_answered and (link.own or self._options.report is not None):
+        has_waited = self._writes_whole_debate
+        if is_answered and not has_waited and (link.own or self._options.report is not None):
             with suppress(ParleyError):
                 await follower.wait_until_closed(parley, state.id)
         await self._write_report(parley, state.id)

@@ -61,6 +61,22 @@ def test_what_the_answer_rests_on_is_said_once_it_is_known_with_how_to_read_it(
     assert capsys.readouterr().err.splitlines()[-2:] == [f"{said}; {command}", "Report: r.md"]
 
 
+def test_what_the_answer_rests_on_is_said_once_if_both_the_whole_debate_and_a_report_are_written(
+    orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script(debate: ScriptedDebate) -> None:
+        debate.conclude(closes=False)
+        debate.add(AnswerAnalysed(analysis=Analysis(claims=[AnswerClaim()])))
+        debate.add(Warned(message="what ada said was not remembered"))
+        debate.close(Closed())
+
+    orchestrator.script = script
+    files = ["--output", "x.json", "--report", "r"]
+    assert run(["debate", "Which?", "--server", orchestrator.address, *files]) == 0
+    said = capsys.readouterr().err
+    assert said.count("analysed: 1 claim") == said.count("warning: ") == 1
+
+
 def test_the_notice_of_defaults_comes_only_where_they_hold(
     orchestrator: ScriptedOrchestrator, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
