@@ -67,9 +67,10 @@ def text_width() -> int:
 
 def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
     """Yield the lines of a debate that a search found, shortened, and a blank one."""
-    inner = width - len(_INDENT)
+    mark = f"{number}. "
+    inner = width - len(mark)
     question = _wrap(debate.question, inner, _MAX_QUESTION_LINES)
-    yield f"{f'{number}.':<{len(_INDENT)}}{question[0]}"
+    yield f"{mark}{question[0]}"
     facts = (
         _date(debate.concluded_at),
         strength_text(debate.strength),
@@ -85,7 +86,7 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
         *(_related_line(each, inner) for each in on_matter[:_MAX_RELATED]),
         debate.debate_id,
     ]
-    yield from (f"{_INDENT}{line}" for line in below)
+    yield from (f"{' ' * len(mark)}{line}" for line in below)
     yield ""
 
 
@@ -114,7 +115,8 @@ def _date(time: Timestamp) -> str:
 
 def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator[str]:
     """Yield the lines of a kind of issue, with two more examples at most, shortened, and a blank one."""
-    inner = width - len(_INDENT)
+    mark = f"{number}. "
+    inner = width - len(mark)
     first, *others = dict.fromkeys(pattern.examples) or ["(no example)"]
     example = _wrap(first, inner, _MAX_QUESTION_LINES)
     alike = f"{pattern.similarity_percent:.0f} % alike" if pattern.HasField("similarity_percent") else ""
@@ -126,31 +128,32 @@ def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator
         alike,
     )
     by = ", ".join(f"{each.agent_id} ({each.raised})" for each in pattern.critics)
-    yield f"{f'{number}.':<{len(_INDENT)}}{example[0]}"
+    yield f"{mark}{example[0]}"
     below = [
         *example[1:],
         ", ".join(each for each in facts if each),
         *(_wrap(f"Also: {each}", inner, 1)[0] for each in others),
         *_wrap(f"By {by}; {pattern.domain}, {_date(pattern.latest_at)}", inner, 2),
     ]
-    yield from (f"{_INDENT}{line}" for line in below)
+    yield from (f"{' ' * len(mark)}{line}" for line in below)
     yield ""
 
 
 def position_lines(number: int, position: LedgerPosition, width: int) -> Iterator[str]:
     """Yield the lines of where an agent stood, with what it changed, shortened, and a blank one."""
-    inner = width - len(_INDENT)
+    mark = f"{number}. "
+    inner = width - len(mark)
     side = _side_text(is_for=position.for_decision) if position.HasField("for_decision") else ""
     agent = to_line(position.agent_name or position.agent_id, _MAX_NAME)
     stand = _wrap(f"{agent}{side}: {position.stand}", inner, _MAX_QUESTION_LINES)
-    yield f"{f'{number}.':<{len(_INDENT)}}{stand[0]}"
+    yield f"{mark}{stand[0]}"
     below = [
         *stand[1:],
         _wrap(f"{_date(position.concluded_at)}, {position.domain}: {position.question}", inner, 1)[0],
         *(line for each in position.changes for line in _change_lines(each, inner)),
         position.debate_id,
     ]
-    yield from (f"{_INDENT}{line}" for line in below)
+    yield from (f"{' ' * len(mark)}{line}" for line in below)
     yield ""
 
 

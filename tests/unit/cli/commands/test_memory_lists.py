@@ -102,6 +102,17 @@ def test_kinds_of_issue_are_shown_with_examples_who_raises_them_and_how_often_th
     assert [each["pattern_id"] for each in json.loads(capsys.readouterr().out)] == ["p0"]
 
 
+def test_a_blank_stands_behind_every_number_of_a_list_and_what_follows_stands_below_the_text(
+    at: list[str], orchestrator: ScriptedOrchestrator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orchestrator.patterns = [pattern(number) for number in range(10)]
+    assert run(["memory", "patterns", *at]) == 0
+    last = capsys.readouterr().out.rstrip("\n").split("\n\n")[-1].splitlines()
+    assert last[0].startswith("10. The retry has no limit.")
+    assert all(line.startswith("    ") and line[4] != " " for line in last[1:])
+    assert max(map(len, last)) <= 80
+
+
 def test_that_no_kind_of_issue_is_known_is_said(at: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["memory", "patterns", "--taken-up", *at]) == 0
     assert capsys.readouterr().err == ("No kind of issue is known there: debates raise them in critiques.\n")
