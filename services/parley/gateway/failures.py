@@ -124,3 +124,8 @@ class Failure(Exception):  # noqa: N818 (an outcome, not an error of this progra
         return ParleyError(
             self.kind.code, self.kind.reason, self.message, metadata, retry_after=self.retry_after
         )
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a span to read, such as `90 s`: whole from 10 s on, so that calls that had the same limit say the same."""
+    return f"{seconds:.0f} s" if seconds >= 9.5 else f"{seconds:.2g} s"

@@ -15,6 +15,7 @@ from parley.gateway.failures import (
     UNREACHABLE,
     Failure,
     FailureKind,
+    format_seconds,
 )
 from parley.gateway.routing import metrics
 from parley.gateway.routing.breaker import Flight
@@ -66,7 +67,7 @@ class Fallback:
                 return await running.answer()
         except TimeoutError:
             raise _add_history(
-                Failure(CALL_TIMEOUT, f"no answer within {seconds:.3g} s"), running.failures
+                Failure(CALL_TIMEOUT, f"no answer within {format_seconds(seconds)}"), running.failures
             ) from None
 
     def pauses(self) -> Iterator[float]:
@@ -348,7 +349,7 @@ class _RoutedCall:
     def _explain(self, live: LiveRoute) -> str:
         rests = self._not_before(live) - self._loop.time()
         if rests > 0 and live.breaker.would_admit:
-            return f"{live.route.name} asked to be left alone for {rests:.3g} s more"
+            return f"{live.route.name} asked to be left alone for {format_seconds(rests)} more"
         return f"{live.route.name} failed with: {live.breaker.snapshot().last_failure}"
 
 

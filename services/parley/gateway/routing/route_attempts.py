@@ -5,7 +5,15 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from parley.gateway.failures import INVALID_ANSWER, TIMEOUT, TRUNCATED, UNFORESEEN, UNKNOWN_MODEL, Failure
+from parley.gateway.failures import (
+    INVALID_ANSWER,
+    TIMEOUT,
+    TRUNCATED,
+    UNFORESEEN,
+    UNKNOWN_MODEL,
+    Failure,
+    format_seconds,
+)
 from parley.gateway.prompt.documents import Documents, numbers_in
 from parley.gateway.prompt.fitting import estimate_tokens
 from parley.gateway.routing import metrics
@@ -93,7 +101,7 @@ class RouteAttempts:
             if not timeout.expired():
                 live.breaker.release(permit)
                 raise
-            late = Failure(TIMEOUT, f"no answer within {limit:.3g} s")
+            late = Failure(TIMEOUT, f"no answer within {format_seconds(limit)}")
             if limit >= self._timeouts.full_attempt_seconds:
                 live.breaker.record_failure(permit, late.message)
             else:  # its caller gave it less time than other callers may
