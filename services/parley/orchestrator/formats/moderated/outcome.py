@@ -9,6 +9,7 @@ from parley.orchestrator.engine.format import AnswerPart, Verdict
 from parley.orchestrator.formats.moderated.discussion import Discussion
 from parley.orchestrator.formats.moderated.ends import CONFIDENCE_NAMES, cap_confidence
 from parley.orchestrator.formats.moderated.points import parse_letter
+from parley.orchestrator.model.names import names_of
 from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.tasks import AnswerShape
 from parley.orchestrator.model.tension_text import describe_tension
@@ -274,8 +275,9 @@ def verdict(debate: Debate) -> Verdict:
     moderated = debate.outcome.moderated
     perspectives = {each.agent_id: each.perspective.name for each in moderated.perspectives}
     rounds = f"{moderated.rounds} rounds" if moderated.rounds != 1 else "one round"
-    names = join_words(list(perspectives.values()))
-    between = f" between {names}" if names else ""
+    debaters = join_words(list(perspectives.values()))
+    between = f" between {debaters}" if debaters else ""
+    names = names_of(debate)
     confidence = CONFIDENCE_NAMES[moderated.confidence].capitalize()
     said = "by the moderator" if _says_how_sure(debate) else "since the moderator did not say how sure it is"
     return Verdict(
@@ -283,7 +285,7 @@ def verdict(debate: Debate) -> Verdict:
         decision=f"Recommended by the moderator after {rounds}{between}; {_describe_approval(debate)}.",
         confidence=f"{confidence}, {said}." if moderated.confidence else "",
         dissent=[
-            f"{perspectives.get(each.agent_id, each.agent_id)} disagrees: {each.text}"
+            f"{perspectives.get(each.agent_id, each.agent_id)} disagrees: {names.put_in(each.text)}"
             for each in moderated.dissents
         ],
         no_dissent=_describe_no_dissent(debate),

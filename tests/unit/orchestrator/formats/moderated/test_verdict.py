@@ -21,14 +21,14 @@ def test_who_takes_another_position_is_named_next_to_whom_the_moderator_names() 
         outcome=Outcome(
             description="Red.",
             moderated=ModeratedOutcome(
-                recommendation="Red.", dissents=[Objection(agent_id="bo", text="It fades.")]
+                recommendation="Red.", dissents=[Objection(agent_id="bo", text="Agent C is right: it fades.")]
             ),
             effect=DebateEffect(positions=positions, decided_position=1),
         ),
     )
     lines = [each for each in verdict_lines(debate, V1) if each.startswith("**Dissent:**")]
     assert lines == [
-        "**Dissent:** bo disagrees: It fades.",
+        "**Dissent:** bo disagrees: Cy is right: it fades.",
         "**Dissent:** Cy still prefers “Blue”.",
     ]
 
