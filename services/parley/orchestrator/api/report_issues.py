@@ -32,7 +32,7 @@ def issues_section(page: ReportPage) -> Iterator[str]:
     shown = sorted(issues, key=_place)[:_MAX_ISSUES]
     yield table(_HEAD, (_cells(page.names, each) for each in shown))
     if more := len(issues) - len(shown):
-        yield f"{more:,} more stand in the critiques below, each with its number."
+        yield f"{more:,} more {'stands' if more == 1 else 'stand'} in the critiques below."
 
 
 def _place(each: TrackedIssue) -> tuple[bool, int]:

@@ -75,8 +75,8 @@ def _describe_dissent(
 ) -> Iterator[str]:
     stated = _list_dissent(debate, verdict, names)
     yield from (_to_sentences([to_line(each, _MAX_REASON)]) for each in stated[:_MAX_DISSENTS])
-    if len(stated) > _MAX_DISSENTS:
-        yield f"{len(stated) - _MAX_DISSENTS} more are below."
+    if more := max(len(stated) - _MAX_DISSENTS, 0):
+        yield f"{more} more {'is' if more == 1 else 'are'} below."
     table = table or IssueTable(debate.contributions)
     issues = _describe_issues(list(table.list_open_serious()), names)
     if not stated:

@@ -91,6 +91,12 @@ def test_dissent_of_which_only_a_part_is_told_in_short_is_told_whole_below(disse
     assert list_titles(dissent) == ["## In short", "## Answer", "## Dissent"]
 
 
+@pytest.mark.parametrize(("count", "told"), [(6, "1 more is below."), (7, "2 more are below.")])
+def test_how_much_dissent_is_not_told_in_short_is_said(count: int, told: str) -> None:
+    shown = answer_markdown(DEBATE, make_format(AnswerPart("", "Yes."), dissent=["No."] * count))
+    assert f"- **Dissent:** {told}\n" in shown
+
+
 def test_dissent_is_told_where_nothing_is_told_in_short() -> None:
     assert list_titles(None) == ["## Dissent"]
     assert list_titles(["Bo objects: No."], alone=True) == ["## Dissent"]

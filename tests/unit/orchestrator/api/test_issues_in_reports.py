@@ -53,5 +53,11 @@ def test_of_many_issues_the_worst_are_in_the_table_and_each_is_in_its_critique()
 
     assert list_numbers(text) == ["1001", *map(str, range(1, 100))]
     assert "0 of 1,001 issues were taken up." in text
-    assert "\n\n901 more stand in the critiques below, each with its number.\n\n" in text
+    assert "\n\n901 more stand in the critiques below.\n\n" in text
     assert all(text.count(f"**Issue {number}** (") == 1 for number in range(1, 1002))
+
+
+def test_one_issue_beside_those_in_the_table_is_told_of() -> None:
+    text = report(*BEGUN, make_critique([5] * 50), make_critique([5] * 50, 2), make_critique([1], 3))
+
+    assert "\n\n1 more stands in the critiques below.\n\n" in text
