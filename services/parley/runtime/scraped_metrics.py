@@ -36,7 +36,7 @@ def serve_metrics() -> tuple[PrometheusMetricReader, Callable[[], None]]:
         server = _Server(host, port, registry)
     except OSError as error:
         raise ConfigurationError(
-            f"{_PORT}: metrics cannot be served at {host} port {port}: {error.strerror}; choose another port"
+            f"{_PORT}: metrics cannot be served at {host} port {port}: {error.strerror}; choose another port, or another host by {_HOST}"
         ) from None
     thread = Thread(target=server.serve_forever, name="scraped-metrics", daemon=True)
     thread.start()

@@ -203,3 +203,4 @@ def test_a_port_that_another_process_has_is_named(port: int) -> None:
     )
     assert code == 1
     assert err.startswith(f"OTEL_EXPORTER_PROMETHEUS_PORT: metrics cannot be served at {HOST} port {port}: ")
+    assert err.endswith("; choose another port, or another host by OTEL_EXPORTER_PROMETHEUS_HOST\n")
