@@ -130,7 +130,10 @@ async def _complete_plan(
     usual: Sequence[UsualServer],
     stack: AsyncExitStack,
 ) -> tuple[Plan, tuple[gateway_pb2.FoundServer, ...]]:
-    """Return the plan and no servers; if it has no provider, one of what answers on this machine, and the servers in it."""
+    """Return a plan that has a provider, and the servers that were found for it.
+
+    A plan without one is replaced: by one of the servers that answer on this machine, or of the local model, which is started.
+    """
     if chosen.providers:
         return chosen, ()
     found = await _find_servers(settings, config, usual)

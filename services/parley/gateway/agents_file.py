@@ -16,7 +16,7 @@ from parley.runtime.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class AgentsFile:
-    """Where it is read what the gateway offers.
+    """The file that says what the gateway offers, and what is needed to read it.
 
     Attributes:
         read: Reads the file.
@@ -41,10 +41,10 @@ class AgentsFile:
 
 @dataclass(slots=True)
 class AgentsFileChange:
-    """Takes a changed file over into the gateway that runs.
+    """Takes over a changed file while the gateway runs.
 
     Attributes:
-        key_files: The files of keys that the file names that was taken over last.
+        key_files: Files of keys; the file that was taken over last names them.
     """
 
     file: AgentsFile

@@ -138,9 +138,8 @@ class TenantUsage:
             added[key_account(tenant, key)] = used
         loaded = {each: await self._get_tenant(each) for each in added}
         for each, counts in added.items():
-            known = self._tenants.setdefault(
-                each, loaded[each]
-            )  # one may be forgotten while another is loaded
+            # One may be forgotten while another is loaded.
+            known = self._tenants.setdefault(each, loaded[each])
             known.new = known.new.at(day, minute).plus(counts)
 
     @contextmanager

@@ -1,4 +1,7 @@
-"""What the answer of a debate rests on, where its agents disagree, and what changed minds, by itself; the first of these also in the report."""
+"""What the answer of a debate rests on, where its agents disagree, and what changed minds.
+
+It stands by itself. The report has a section of those parts that none of its other sections has.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
