@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from parley.memory import known_patterns
 from parley.memory import patterns as patterns_module
 from parley.memory.known_patterns import PATTERNS, TenantPatterns
 from parley.memory.patterns import Patterns
 from parley.memory.writing import write_together
-from parley.runtime import large_texts
 from parley.storage.ports import Collection, Document, Where
 from tests.support.stopping_stores import StoppedError, StoppingDocuments, Writes
 from tests.unit.memory.patterns.kept_patterns import FIRST, SECOND, KeptPatterns, issue, list_all, record
@@ -91,15 +91,15 @@ async def test_a_debate_that_is_recorded_while_another_starts_a_pattern_is_count
     def wait(*args: Any) -> TenantPatterns:
         if current_thread() is not main_thread():
             has_begun.set()
-            may_end.wait(10)
+            may_end.wait(30)
         return renew(*args)
 
     monkeypatch.setattr(TenantPatterns, "renew", wait)
-    monkeypatch.setattr(large_texts, "_LARGE_CHARACTERS", 0)  # as of many patterns
+    monkeypatch.setattr(known_patterns, "_CHARACTERS_OF_PATTERN", 1_000_000)  # as of many patterns
     starting = asyncio.create_task(
         patterns.apply("acme", record("deb-2", issue("A secret.")), write_together)
     )
-    await asyncio.to_thread(has_begun.wait, 10)
+    assert await asyncio.to_thread(has_begun.wait, 30), "patterns are renewed in a thread"
     await patterns.apply("acme", record("deb-3", issue("No cost.")), write_together)
     may_end.set()
     await starting
