@@ -54,7 +54,8 @@ def decision_lines(
     for each in decision.positions:
         first = names.list_of(each.first_agent_ids) or "no agent that votes"
         share = f"{each.share:.0%} of what counts"
-        yield f"{each.position}: at first {first}; in the end {_list_names(each.last_agent_ids, names)}; {share}"
+        last_holders = _list_names(each.last_agent_ids, names)
+        yield f"“{each.position.rstrip('.')}”: at first {first}; in the end {last_holders}; {share}"
     yield from _describe_ballots(decision, names)
     if by_drafts and last is not None:
         yield _describe_change(decision, most_confident_choice(last))

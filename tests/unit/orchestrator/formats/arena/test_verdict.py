@@ -107,7 +107,7 @@ def test_a_first_draft_whose_author_does_not_vote_is_not_counted_and_not_passed_
     del arena.decision.positions[1].first_agent_ids[:]
     assert read_verdict(arena, "Decision")[0].startswith("Red. The one first draft that counts chose it")
     lines = list(decision_lines(arena.decision, None, Names((), Agent())))
-    assert "Green.: at first no agent that votes; in the end cy; 0% of what counts" in lines
+    assert "“Green”: at first no agent that votes; in the end cy; 0% of what counts" in lines
 
 
 @pytest.mark.parametrize(
