@@ -98,7 +98,7 @@ def _problem_lines(debate: Debate, hint: str, *, alone: bool, server: str | None
             yield f"Answer     {hint}"
     if debate.ended_by:
         yield f"Limit      {ending_text(debate.ended_by)}"
-    for warning in debate.warnings:
+    for warning in dict.fromkeys(debate.warnings):
         yield f"Warning    {warning}"
     failed = [f"Failed     {line}" for line in failure_lines(_list_untold(debate))]
     yield from failed

@@ -77,7 +77,7 @@ def warnings_and_failures(page: ReportPage) -> Iterator[str]:
     debate = page.debate
     if debate.warnings:
         yield "## Warnings"
-        yield "\n".join(list_item(page.names.put_in(warning)) for warning in debate.warnings)
+        yield "\n".join(list_item(page.names.put_in(warning)) for warning in dict.fromkeys(debate.warnings))
     if debate.failures:
         yield "## Failures"
         rows = (_failure_cells(page, each) for each in debate.failures)

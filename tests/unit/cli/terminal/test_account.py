@@ -279,6 +279,11 @@ def test_an_overview_lists_the_failures_of_agents_and_those_of_services_that_no_
     ]
 
 
+def test_an_overview_says_a_warning_once_though_every_round_gave_it() -> None:
+    lines = list(overview_lines(Debate(warnings=["one family", "late", "one family"]), "", alone=False))
+    assert lines[-2:] == ["Warning    one family", "Warning    late"]
+
+
 def test_an_overview_says_why_a_debate_failed_that_no_failure_of_an_agent_says() -> None:
     state = Debate(failure=DebateFailure(reason="INTERNAL", message="The store is full."))
     assert "Why        INTERNAL: The store is full." in list(overview_lines(state, "", alone=False))

@@ -239,6 +239,13 @@ def test_warnings_interventions_context_and_past_debates_are_told() -> None:
     assert "- approve: yes\n  well done\n- approve: no\n- answer: Both:\n  q1: ten" in text
 
 
+def test_a_warning_that_every_round_gave_is_told_once() -> None:
+    late = Warned(message="Bo is late.")
+    text = report(*BEGUN, late, Warned(message="Cy is away."), late)
+
+    assert text.count("- Bo is late.\n") == text.count("- Cy is away.\n") == 1
+
+
 def test_an_intervention_of_a_newer_version_does_not_keep_the_report_back() -> None:
     newer = Intervened(intervention=Intervention.FromString(b"\xfa\x06\x00"))
 
