@@ -26,6 +26,7 @@ from parley.v1.event_pb2 import Event as LogEvent
 from tests.chaos.checker import check
 from tests.chaos.history import Accepted, Fault, History, Intervention, ModelCall, Seen, Watch
 from tests.support.interventions import intervention
+from tests.support.memory_log import to_event
 from tests.support.model_server import Outcome
 from tests.support.model_server.answers import digest_of
 from tests.support.orchestration import kind_of, make_debate, with_fields
@@ -81,10 +82,8 @@ def make_records(events: Sequence[Event], *, seconds: float = 1.0) -> list[Recor
     """Records of one event each, a second after the other from noon on."""
     records, before = [], GENESIS
     for number, (epoch, event) in enumerate(events, start=1):
-        placed = LogEvent()
-        placed.CopyFrom(event)  # the same event stands in many logs here
         envelope = seal(
-            placed,
+            to_event(event),
             tenant="default",
             debate=DEBATE,
             sequence=number,

@@ -77,7 +77,7 @@ class WrittenLog:
         for payload in payloads:
             sequence = len(self.events) + 1
             envelope = seal(
-                payload if isinstance(payload, Event) else create_event(f"key/{sequence}", payload),
+                to_event(payload, f"key/{sequence}"),
                 tenant=self._tenant,
                 debate=self.debate,
                 sequence=sequence,
@@ -87,3 +87,12 @@ class WrittenLog:
             )
             self.events.append(envelope)
             yield envelope.entry
+
+
+def to_event(given: Event | Payload, key: str = "") -> Event:
+    """Return an event to seal: of a payload, under this key, or a copy of an event, which may stand in other logs too."""
+    if not isinstance(given, Event):
+        return create_event(key, given)
+    copy = Event()
+    copy.CopyFrom(given)
+    return copy

@@ -11,6 +11,7 @@ from parley.orchestrator.model.times import timestamp
 from parley.v1.agent_pb2 import Agent, Usage
 from parley.v1.debate_pb2 import Reply, Work
 from parley.v1.event_pb2 import DebateCreated, Event, StepFailed, StepSucceeded
+from tests.support.memory_log import to_event
 from tests.support.orchestration import make_debate, panel_settings, with_fields, with_spec
 
 DEBATE = "deb-20270102-030405-abcdefgh"
@@ -105,7 +106,7 @@ def _seal_all(events: Iterable[Event | Payload]) -> Iterable[Envelope]:
     before = GENESIS
     for sequence, each in enumerate(events, start=1):
         envelope = seal(
-            each if isinstance(each, Event) else create_event(f"key/{sequence}", each),
+            to_event(each, f"key/{sequence}"),
             tenant="default",
             debate=DEBATE,
             sequence=sequence,

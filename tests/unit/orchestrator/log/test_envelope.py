@@ -72,6 +72,12 @@ def test_an_event_whose_first_record_was_not_written_can_be_recorded_again() -> 
     assert seal_again() == seal_again()
 
 
+def test_an_event_that_stands_in_two_logs_of_tests_has_a_place_in_each() -> None:
+    event = create_event("a/key", Warned(message="look out"))
+    first, second = log(event), log(CREATED, event)
+    assert (first[0].sequence, second[1].sequence) == (1, 2)
+
+
 def test_what_was_looked_up_is_kept_with_the_reply() -> None:
     calls = (
         ToolCall(name="file_read", arguments='{"path":"a.md"}', characters=12),
