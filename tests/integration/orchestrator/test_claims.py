@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from parley.orchestrator.log.debate_record import DebateRecord
+from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
 from parley.storage.ports import Collection, Fields, Insert, Record
 from parley.storage.sqlite.documents import SqliteDocuments
@@ -161,6 +163,35 @@ async def test_what_a_draining_replica_gives_up_is_claimed_at_once(stage: Backst
             events = await stage.comes_to(debate, "COMPLETED")
     check_log(events)
     assert events[-1].epoch == 2
+
+
+async def test_a_replica_that_drains_during_a_scan_claims_nothing_that_the_scan_has_found(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = stage.gateway.hold("synthesis")
+    async with stage.replica("one") as one:
+        debate = await one.create(SPEC)
+        await hold.reached.wait()
+    list_waiting = DebateIndex.list_waiting
+    has_found, is_drained, scans_again = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def list_slowly(index: DebateIndex) -> tuple[list[DebateRecord], bool]:
+        found = await list_waiting(index)
+        if has_found.is_set():
+            scans_again.set()
+        has_found.set()
+        await is_drained.wait()
+        return found
+
+    monkeypatch.setattr(DebateIndex, "list_waiting", list_slowly)
+    async with stage.replica("two") as two, asyncio.timeout(30):
+        await has_found.wait()
+        await two.runner.drain()
+        is_drained.set()
+        await scans_again.wait()
+        assert await owns_nothing(two)
+    hold.release()
+    assert await count_claims(stage, debate) == 1
 
 
 async def test_an_exclusive_replica_claims_what_others_left_at_once(stage: Backstage) -> None:

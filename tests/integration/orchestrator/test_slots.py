@@ -267,12 +267,13 @@ async def test_the_next_owner_goes_on_with_a_debate_whose_owner_died_while_it_wa
         await approve_answer(stage, two, waiting)
 
 
-async def test_a_drained_replica_gives_up_what_waits(stage: Backstage) -> None:
+async def test_a_drained_replica_gives_up_what_waits_and_has_no_slot(stage: Backstage) -> None:
     async with stage.replica(max_debates=1) as one:
         debates = [await one.create(make_checked_debate()) for _ in range(3)]
         await until(partial(_do_so_many_wait, stage, debates, 3), "all wait")
         await one.runner.drain()
         assert [(await stage.record(debate)).owner for debate in debates] == [None] * 3
+        assert not one.runner.has_slot("default"), "another replica may start new ones"
 
 
 class Watched:
