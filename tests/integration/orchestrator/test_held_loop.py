@@ -66,7 +66,7 @@ async def test_no_debate_with_documents_holds_the_loop(
     longest: list[Sequence[str]] = []
     asked = DebateSpec(context=documents)
     asked.MergeFrom(spec)
-    async with begun().served() as server, orchestrating(tmp_path, server) as orchestrator:
+    async with begun().served() as server, orchestrating(tmp_path, server, over_sockets=True) as orchestrator:
         await _run_to_end(orchestrator, spec)  # loads what the first debate loads
         for _ in range(_TRIES):
             with loop_holds() as holds:
@@ -87,7 +87,7 @@ async def test_no_answers_of_a_model_hold_the_loop(units: Sequence[str], tmp_pat
     gateway = ScriptedGateway()
     gateway.critic = lambda step, agent: criticism(f"{agent} misses the cost at {step}.")
     longest: list[Sequence[str]] = []
-    async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
+    async with gateway.served() as server, orchestrating(tmp_path, server, over_sockets=True) as orchestrator:
         await _run_to_end(orchestrator, _PANEL)
         long = {
             each.id: unit * (200_000 // len(unit)) for each, unit in zip(gateway.agents, units, strict=False)
@@ -108,7 +108,7 @@ async def test_no_history_of_large_answers_holds_the_loop(
 ) -> None:
     gateway = begun()
     longest: list[Sequence[str]] = []
-    async with gateway.served() as server, orchestrating(tmp_path, server) as orchestrator:
+    async with gateway.served() as server, orchestrating(tmp_path, server, over_sockets=True) as orchestrator:
         await _run_to_end(orchestrator, spec)
         words = "Words of an answer. " * (_CHARACTERS // 20)
         gateway.text = lambda step, agent: f"{words}\n{agent} answers {step}."
