@@ -81,7 +81,7 @@ async def test_each_claim_of_an_answer_is_traced_to_what_was_said(tmp_path: Path
     answer, _, rest = render_report(debate, all_formats().find(debate.spec.format)).partition("## Analysis")
     assert "Water is wet." not in answer
     assert "| It has 12 colours. | not supported by anything said | 0 | nothing | nothing |" in rest
-    assert "The decision is claim 1. It turns if this claim is reversed: 2." in rest
+    assert "The decision is claim 1. It turns if claim 2 is reversed." in rest
     assert "Grounds of the answer:" not in rest, "the table says it"
     assert "Where the agents disagree" not in rest, "it stands with the answer and with the issues"
 

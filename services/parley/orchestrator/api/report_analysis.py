@@ -12,6 +12,7 @@ from parley.orchestrator.model.critiques import STATUS_WORDS
 from parley.orchestrator.model.disagreement import list_failed_patterns, list_insights, report_disagreement
 from parley.orchestrator.model.short_text import to_line
 from parley.orchestrator.model.sources import describe_source
+from parley.runtime.agent_names import join_words
 from parley.runtime.errors import failed_precondition
 from parley.runtime.safe_markdown import inline, list_item, table
 from parley.v1.analysis_pb2 import (
@@ -160,10 +161,9 @@ def _cruxes(analysis: Analysis) -> Iterator[str]:
     yield "### What the decision depends on"
     decision = f"The decision is claim {analysis.verdict}."
     if analysis.cruxes:
-        listed = ", ".join(str(each) for each in analysis.cruxes)
-        one = len(analysis.cruxes) == 1
+        listed = join_words([str(each) for each in analysis.cruxes], "or")
         yield (
-            f"{decision} It turns if {'this claim is' if one else 'one of these claims is'} reversed: {listed}."
+            f"{decision} It turns if claim {listed} is reversed."
             " That follows from the scores and from which claims are reasons for others."
         )
     else:
