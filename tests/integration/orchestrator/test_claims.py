@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from parley.orchestrator.engine import intake
 from parley.orchestrator.log.debate_record import DebateRecord
 from parley.orchestrator.log.index import DebateIndex
 from parley.orchestrator.phases import propose
@@ -192,6 +193,24 @@ async def test_a_replica_that_drains_during_a_scan_claims_nothing_that_the_scan_
         assert await owns_nothing(two)
     hold.release()
     assert await count_claims(stage, debate) == 1
+
+
+async def test_a_debate_that_is_accepted_as_its_replica_drains_may_be_claimed_at_once(
+    stage: Backstage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = DebateIndex.insert
+    async with stage.replica("one", exclusive=False) as one:
+
+        async def insert_and_drain(index: DebateIndex, record: DebateRecord) -> None:
+            await insert(index, record)
+            await one.runner.drain()
+
+        monkeypatch.setattr(DebateIndex, "insert", insert_and_drain)
+        monkeypatch.setattr(
+            intake, "_LARGE_OPENING", 0
+        )  # the record is written before a replica is to own it
+        debate = await one.create(SPEC)
+        assert (await stage.record(debate)).owner is None
 
 
 async def test_an_exclusive_replica_claims_what_others_left_at_once(stage: Backstage) -> None:

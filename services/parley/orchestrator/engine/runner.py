@@ -156,11 +156,9 @@ class Runner:
             DuplicateError: a new debate was not written: it is there, or another one of the same request.
             StorageError: it is not known whether a new debate was written.
         """
-        if self.is_draining:
-            return False
         # A scan may have claimed the debate already.
         if record.key not in self._owned and not self.has_slot(record.tenant, record.document_bytes):
-            # Another debate took the slot while the record was written. Any replica with a free slot may start this one.
+            # While the record was written, another debate took the slot, or this replica began to drain: any other may start this one.
             self._unreleased_keys.add(record.key)
             await self._dependencies.index.release(record, record.epoch)
             return False
