@@ -25,7 +25,7 @@ class KnownQuestions:
         self._heads: OrderedDict[str, StandHead] = OrderedDict()
 
     async def load(self, found: Iterable[LatestStand]) -> dict[str, StandHead]:
-        """Return what stands are about by what stands for that, without those that cannot be read."""
+        """Return the heads of stands by the field `about` of these, without those that cannot be read."""
         keys = {each.about: each.key for each in found}
         heads = {about: self._heads[about] for about in keys if about in self._heads}
         for about in heads:

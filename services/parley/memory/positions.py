@@ -223,7 +223,7 @@ class Positions:
 
 
 def _judge_matters(stands: Sequence[Stand], heads: Mapping[str, StandHead]) -> dict[str, Matter]:
-    """Return whether others are on the matter of a debate, all of whose stands are on one; `heads` have what each is about."""
+    """Return whether the debate of these stands, which is one, and that of each head are on one matter, by the keys of `heads`."""
     return {
         about: stand.find_matter(head) if head.concluded <= stand.concluded else head.find_matter(stand)
         for stand in stands[:1]

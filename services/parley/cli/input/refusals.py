@@ -93,7 +93,7 @@ def _check_names_in_file(
     written_format: str | None,
     roles: _Roles,
 ) -> None:
-    """Raise ConfigError unless the format that is written there, the roles of those agents that stand in it, and that of its judge are known."""
+    """Raise ConfigError if the file names a format or a role that is not known, of its agents or its judge."""
     from parley.local import has_format
 
     wrong: list[str] = []

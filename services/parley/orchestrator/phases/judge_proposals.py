@@ -203,12 +203,14 @@ async def judge_proposals(
             "the judge's judgement is not of the form that was asked for: it is shown as it was written, and scores nobody",
         )
         return made
-    _complete(debate, key, made, letters, len(positions))
+    _check_judgement(debate, key, made, letters, len(positions))
     return made
 
 
-def _complete(debate: Debate, key: str, made: Judgement, letters: Sequence[str], positions: int) -> None:
-    """Warn of what a judgement leaves out, and take out a choice among so many positions that means none of them."""
+def _check_judgement(
+    debate: Debate, key: str, made: Judgement, letters: Sequence[str], positions: int
+) -> None:
+    """Warn of what a judgement leaves out. A choice that is none of so many positions is taken out of it."""
     absent = [
         letter
         for letter in letters
