@@ -180,6 +180,26 @@ async def test_of_stands_on_other_matters_no_texts_are_read_and_each_question_on
     assert await kept.outcomes() == {("deb-2", "deb-1"): NO_FLIP}
 
 
+async def test_stands_of_an_earlier_version_are_on_the_matter_that_their_documents_have_now(
+    kept: KeptPositions,
+) -> None:
+    """It did not write what tells whether the matter has changed."""
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("Yes."), question=CHOIR))
+    written = {str(each.fields["debate"]): each for each in await kept.documents.find(POSITIONS, {})}
+    fence, choir = ({**written[debate].fields, "about": None} for debate in ("deb-1", "deb-2"))
+    await kept.documents.put(POSITIONS, {written["deb-1"].key: fence, written["deb-2"].key: choir})
+    kept = KeptPositions(kept.documents, kept.meanings, kept.sides, kept.alone)
+    positions = kept.positions
+
+    await positions.apply("acme", record("deb-3", stand("No.")), write_together)
+    assert await kept.outcomes() == {("deb-3", "deb-1"): FLIP}
+
+    moved = {**fence, "question": CHOIR, "vector": choir["vector"]}
+    await kept.documents.put(POSITIONS, {written["deb-1"].key: moved})
+    await positions.apply("acme", record("deb-4", stand("No.")), write_together)
+    assert ("deb-4", "deb-1") not in await kept.outcomes()
+
+
 async def test_stands_that_a_process_wrote_or_read_are_not_read_again_to_be_compared(
     kept: KeptPositions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
