@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage
+from parley.orchestrator.allowance.usage import TENANT_USE, TenantUsage, key_account
 from parley.storage.opening import open_store
 from parley.storage.ports import Documents, StoreUnavailableError
 from tests.support.manual_clock import ManualClock
@@ -184,3 +184,23 @@ async def test_tenants_that_did_something_a_while_ago_cost_no_reads_and_are_know
         await use.publish()
     assert store.calls == before
     assert (await use.get_counts("tenant-7")).tokens == 7
+
+
+async def test_what_a_tenant_uses_counts_though_it_is_forgotten_while_its_key_is_read(
+    documents: Documents, clock: ManualClock
+) -> None:
+    class Idling(Away):
+        """A store whose tenants do nothing for as long as the account of the key is read."""
+
+        async def get(self, collection: Any, account: str) -> Any:
+            if account == key_account("acme", "k"):
+                clock.advance(10)
+                await use.publish()
+            return await documents.get(collection, account)
+
+    store: Any = Idling(documents)
+    use = TenantUsage(store, clock, "one")
+    await use.count("acme", tokens=1)
+    await use.publish()
+    await use.count("acme", key="k", tokens=7)
+    assert (await use.get_counts("acme")).tokens == 8
