@@ -206,9 +206,8 @@ async def test_a_debate_that_is_accepted_as_its_replica_drains_may_be_claimed_at
             await one.runner.drain()
 
         monkeypatch.setattr(DebateIndex, "insert", insert_and_drain)
-        monkeypatch.setattr(
-            intake, "_LARGE_OPENING", 0
-        )  # the record is written before a replica is to own it
+        # As of a large debate, whose record is written before a replica owns it.
+        monkeypatch.setattr(intake, "_LARGE_OPENING", 0)
         debate = await one.create(SPEC)
         assert (await stage.record(debate)).owner is None
 
