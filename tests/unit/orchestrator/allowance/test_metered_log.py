@@ -125,6 +125,26 @@ async def test_what_is_appended_again_since_its_writer_was_stopped_as_it_counted
         assert (await use.get_counts(each)).tokens == 15
 
 
+async def test_a_tenant_that_is_forgotten_as_the_account_of_a_key_is_loaded_is_counted_all_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, account = ManualClock(), key_account("acme", KEY)
+    use = TenantUsage(store.documents, clock, "one")
+    read = use._read_stored
+
+    async def read_after_idle_time(tenant: str) -> Mapping[str, Any]:
+        if tenant == account and account not in use._tenants:
+            clock.advance(60)
+            await use.publish()
+            assert "acme" not in use._tenants
+        return await read(tenant)
+
+    monkeypatch.setattr(use, "_read_stored", read_after_idle_time)
+    await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", tuple(_make_budgeted_log())))
+    for each in ("acme", account):
+        assert (await use.get_counts(each)).tokens == 15
+
+
 def _make_budgeted_log() -> list[bytes]:
     """Return the entries of a debate with one call, which counts against the budget of a key."""
     created = Event()
