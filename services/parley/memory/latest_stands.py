@@ -12,7 +12,7 @@ from parley.memory.stands import MAX_LATEST, POSITIONS, Stand, agent_key
 from parley.storage.ports import Document, Documents, Order
 
 _MAX_AGENTS: Final = 256
-"""Whose stands a process keeps, 60 kilobytes each; those that were not asked for for longest go."""
+"""Whose stands a process keeps, up to 85 kilobytes each; those that were not asked for for longest go."""
 # No two have one place; in the whole order of the index no document is read.
 _LATEST_FIRST: Final = (Order("place", descending=True), Order("about", descending=True))
 
