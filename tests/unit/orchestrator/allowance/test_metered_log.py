@@ -125,24 +125,24 @@ async def test_what_is_appended_again_since_its_writer_was_stopped_as_it_counted
         assert (await use.get_counts(each)).tokens == 15
 
 
-async def test_a_tenant_that_is_forgotten_as_the_account_of_a_key_is_loaded_is_counted_all_the_same(
+async def test_of_many_logs_the_keys_of_the_last_are_known(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, account = ManualClock(), key_account("acme", KEY)
-    use = TenantUsage(store.documents, clock, "one")
-    read = use._read_stored
+    monkeypatch.setattr("parley.orchestrator.allowance.usage._MAX_BUDGET_KEYS", 1)
+    read: list[str] = []
 
-    async def read_after_idle_time(tenant: str) -> Mapping[str, Any]:
-        if tenant == account and account not in use._tenants:
-            clock.advance(60)
-            await use.publish()
-            assert "acme" not in use._tenants
-        return await read(tenant)
+    class Noting(PassingLog):
+        async def read(self, log: str, after: int = 0, limit: int = 1000) -> Sequence[Record]:
+            read.append(log)
+            return await super().read(log, after, limit)
 
-    monkeypatch.setattr(use, "_read_stored", read_after_idle_time)
-    await MeteredLog(store.log, use).append("acme/deb-1", Record(1, "first", tuple(_make_budgeted_log())))
-    for each in ("acme", account):
-        assert (await use.get_counts(each)).tokens == 15
+    metered = MeteredLog(Noting(store.log), TenantUsage(store.documents, ManualClock(), "one"))
+    created, answered = _make_budgeted_log()
+    for name in ("acme/deb-1", "acme/deb-2"):
+        await metered.append(name, Record(1, "first", (created,)))
+    for name in ("acme/deb-2", "acme/deb-1"):
+        await metered.append(name, Record(2, "second", (answered,)))
+    assert read == ["acme/deb-1"]
 
 
 def _make_budgeted_log() -> list[bytes]:
