@@ -347,3 +347,14 @@ async def test_what_divides_agents_is_told_without_a_call(stage: Backstage) -> N
     assert (pattern.role, pattern.raised, pattern.not_answered) == ("architect", 6, 6)
     assert "### Where the agents disagree" in found.markdown
     assert "### What the answer rests on" not in found.markdown
+
+
+async def test_the_report_of_an_analysed_debate_says_which_kinds_of_issues_led_to_nothing(
+    stage: Backstage,
+) -> None:
+    debate = await hold_debate(stage, make_analysed_debate(make_debate(3, rounds=1)))
+    _, _, analysis = render_report(debate, panel.V1).partition("## Analysis")
+    assert (
+        "\n\n### Issues that led to nothing\n\n- By critics with the role architect: of 6 issues 0"
+        in analysis
+    )
