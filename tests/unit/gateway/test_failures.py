@@ -13,6 +13,7 @@ from parley.gateway.failures import format_seconds
         (1200, "1200 s"),
         (9.7, "10 s"),
         (4.98, "5 s"),
+        (4.24, "4.2 s"),
         (0.25, "0.25 s"),
         (0, "0 s"),
     ],
