@@ -12,6 +12,7 @@ from parley.gateway.failures import format_seconds
         (89.93, "90 s"),
         (1200, "1200 s"),
         (9.7, "10 s"),
+        (9.4, "9.4 s"),
         (4.98, "5 s"),
         (4.24, "4.2 s"),
         (0.25, "0.25 s"),
