@@ -273,6 +273,17 @@ async def test_whatever_a_killed_process_left_of_writes_that_it_began_together_a
     assert "deb-2" not in str(await kept.stored())
 
 
+async def test_a_pattern_that_another_process_removes_is_made_again_of_what_waits_to_be_counted(
+    kept: KeptPatterns,
+) -> None:
+    patterns = kept.patterns
+    await patterns.apply("acme", FIRST, write_together)
+    known = await list_all(patterns)
+    for each in await kept.documents.find(PATTERNS, {}):
+        await kept.documents.delete(PATTERNS, each.key)
+    assert await list_all(patterns) == known
+
+
 async def test_a_debate_that_is_recorded_anew_with_other_issues_counts_with_these(kept: KeptPatterns) -> None:
     await kept.patterns.apply("acme", FIRST, write_together)
     await kept.patterns.apply("acme", record("deb-1", issue("A secret.")), write_together)

@@ -357,6 +357,28 @@ async def test_an_agent_of_many_debates_is_compared_with_the_latest_on_the_matte
     assert [each.earlier_debate_id for each in latest.changes] == ["deb-4", "deb-3"]
 
 
+async def test_stands_on_the_same_matter_are_compared_before_later_ones_that_may_be_on_it(
+    kept: KeptPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(positions_module, "_MAX_COMPARED", 1)
+    monkeypatch.setattr("parley.memory.stands.SAME_FROM", 1.1)
+    await kept.record(record("deb-1", stand("Yes.")), record("deb-2", stand("Yes.")))
+    await kept.record(record("deb-3", stand("No."), deb_1=REVERSES))
+    assert {earlier for later, earlier in await kept.outcomes() if later == "deb-3"} == {"deb-1"}
+
+
+async def test_an_agent_of_many_later_debates_is_compared_with_the_latest_of_these(
+    kept: KeptPositions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(positions_module, "_MAX_COMPARED", 2)
+    await kept.record(*(record(f"deb-{day}", stand("Yes.")) for day in range(2, 6)))
+    kept.sides.read_pairs.clear()
+    await kept.record(record("deb-1", stand("No.")))
+    assert len(kept.sides.read_pairs) == 2
+    compared = {later for later, earlier in await kept.outcomes() if earlier == "deb-1"}
+    assert compared == {"deb-4", "deb-5"}
+
+
 async def test_the_ledger_is_listed_in_pages_the_latest_first(kept: KeptPositions) -> None:
     await kept.record(*(record(f"deb-{day}", stand("Yes."), stand("No.", "bo")) for day in (2, 1, 3)))
     found, after = list[tuple[str, str]](), None
