@@ -21,7 +21,7 @@ def debate(folder: Path, url: str, keys: str) -> tuple[str, str]:
     ended = run(folder, url, keys, "debate", question, "--agents", "architect,security", "--rounds", "1")
     assert ended.code == 0, ended.err
     (listed,) = json.loads(run(folder, url, keys, "list", "--json").out)
-    return str(listed["id"]), ended.out.splitlines()[0]
+    return str(listed["id"]), ended.out.partition("## Answer\n\n")[2].splitlines()[0]
 
 
 def list_files(folder: Path, *texts: str) -> set[str]:

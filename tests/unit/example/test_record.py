@@ -30,7 +30,7 @@ def test_the_record_comes_to_a_completed_debate_with_an_answer_and_a_report() ->
     check_log(events)
     example = read_example()
     assert example.debate.status == DEBATE_STATUS_COMPLETED
-    assert example.debate.answer.startswith("Record the payment before you make it")
+    assert "\n- **Decision:** Record the payment before you make it" in example.debate.answer
     assert not example.debate.warnings
     assert not example.debate.failures
     assert example.report.startswith("# How should we take payments")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Final
 
 import grpc
@@ -119,9 +120,10 @@ class Follower:
         asker: CheckpointPrompter,
         seen: Callable[[Event], None],
     ) -> None:
-        """Show every event, and ask what checkpoints ask."""
-        async with asker:
-            async for event in parley.watch(debate_id, self._last, text=shown.shows_text):
+        """Show every event up to the answer, and ask what checkpoints ask."""
+        watched = parley.watch(debate_id, self._last, text=shown.shows_text)
+        async with asker, aclosing(watched):
+            async for event in watched:
                 if isinstance(event, TextPiece):
                     shown.show_text(event)
                     continue
@@ -130,6 +132,8 @@ class Follower:
                 if event.sequence >= self._recorded and can_ask():
                     asker.ask_if_open(shown.state.progress.checkpoint)
                 seen(event)
+                if event_kind(event) == "concluded":
+                    return  # what follows the answer is printed below it, by `wait_until_closed`
 
     async def _watch_until_end(self, parley: ParleyClient, debate_id: str, shown: Display) -> None:
         course = _RunState(self._recorded)
