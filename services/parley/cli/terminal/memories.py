@@ -66,11 +66,10 @@ def text_width() -> int:
 
 
 def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
-    """Yield the lines of a debate that a search found, shortened, and a blank one."""
+    """Return the lines of a debate that a search found, shortened, and a blank one."""
     mark = f"{number}. "
     inner = width - len(mark)
     question = _wrap(debate.question, inner, _MAX_QUESTION_LINES)
-    yield f"{mark}{question[0]}"
     facts = (
         _date(debate.concluded_at),
         strength_text(debate.strength),
@@ -78,15 +77,21 @@ def found_lines(number: int, debate: PastDebate, width: int) -> Iterator[str]:
         f"{debate.relevance.similarity_percent:.0f} % alike",
     )
     on_matter = [each for each in debate.related if each.relation != DECISION_RELATION_OTHER_MATTER]
-    below = [
-        *question[1:],
+    lines = [
+        *question,
         ", ".join(each for each in facts if each),
         *_wrap(plain_text(debate.conclusion[:_READ]), inner, _MAX_CONCLUSION_LINES),
         *_dissent_lines(debate.dissents, inner),
         *(_related_line(each, inner) for each in on_matter[:_MAX_RELATED]),
         debate.debate_id,
     ]
-    yield from (f"{' ' * len(mark)}{line}" for line in below)
+    return _mark_lines(mark, lines)
+
+
+def _mark_lines(mark: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines with a mark before the first, the others below its text, and a blank one."""
+    yield f"{mark}{lines[0]}"
+    yield from (f"{' ' * len(mark)}{line}" for line in lines[1:])
     yield ""
 
 
@@ -114,7 +119,7 @@ def _date(time: Timestamp) -> str:
 
 
 def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator[str]:
-    """Yield the lines of a kind of issue, with two more examples at most, shortened, and a blank one."""
+    """Return the lines of a kind of issue, with two more examples at most, shortened, and a blank one."""
     mark = f"{number}. "
     inner = width - len(mark)
     first, *others = dict.fromkeys(pattern.examples) or ["(no example)"]
@@ -128,33 +133,29 @@ def pattern_lines(number: int, pattern: CritiquePattern, width: int) -> Iterator
         alike,
     )
     by = ", ".join(f"{each.agent_id} ({each.raised})" for each in pattern.critics)
-    yield f"{mark}{example[0]}"
-    below = [
-        *example[1:],
+    lines = [
+        *example,
         ", ".join(each for each in facts if each),
         *(_wrap(f"Also: {each}", inner, 1)[0] for each in others),
         *_wrap(f"By {by}; {pattern.domain}, {_date(pattern.latest_at)}", inner, 2),
     ]
-    yield from (f"{' ' * len(mark)}{line}" for line in below)
-    yield ""
+    return _mark_lines(mark, lines)
 
 
 def position_lines(number: int, position: LedgerPosition, width: int) -> Iterator[str]:
-    """Yield the lines of where an agent stood, with what it changed, shortened, and a blank one."""
+    """Return the lines of where an agent stood, with what it changed, shortened, and a blank one."""
     mark = f"{number}. "
     inner = width - len(mark)
     side = _side_text(is_for=position.for_decision) if position.HasField("for_decision") else ""
     agent = to_line(position.agent_name or position.agent_id, _MAX_NAME)
     stand = _wrap(f"{agent}{side}: {position.stand}", inner, _MAX_QUESTION_LINES)
-    yield f"{mark}{stand[0]}"
-    below = [
-        *stand[1:],
+    lines = [
+        *stand,
         _wrap(f"{_date(position.concluded_at)}, {position.domain}: {position.question}", inner, 1)[0],
         *(line for each in position.changes for line in _change_lines(each, inner)),
         position.debate_id,
     ]
-    yield from (f"{' ' * len(mark)}{line}" for line in below)
-    yield ""
+    return _mark_lines(mark, lines)
 
 
 def _change_lines(change: StandChange, width: int) -> Iterator[str]:
