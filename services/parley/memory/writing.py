@@ -26,8 +26,6 @@ async def put_document(documents: Documents, collection: Collection, key: str, f
 
 async def write_together(*writes: Coroutine[Any, Any, T]) -> list[T]:
     """Run writes concurrently, so that a store can commit them together. Return what they do; raise the first error once all have ended."""
-    if len(writes) == 1:
-        return [await writes[0]]
     done: list[T] = []
     for each in await asyncio.gather(*writes, return_exceptions=True):
         if isinstance(each, BaseException):
